@@ -75,6 +75,11 @@ class StopTyping:
 
 
 @dataclass(frozen=True, slots=True)
+class WithdrawTyping:
+    """A start that has not begun is not to be made; what is on stays on for now (no stop call)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """Call ``on_timeout(key)`` at ``at_ms``. Replaces an armed timer of the same key."""
 
@@ -96,7 +101,7 @@ class Finished:
     not_shown: bool = False
 
 
-Effect: TypeAlias = Show | Clear | StartTyping | StopTyping | Schedule | Cancel | Finished
+Effect: TypeAlias = Show | Clear | StartTyping | StopTyping | WithdrawTyping | Schedule | Cancel | Finished
 
 
 # --- calls ---------------------------------------------------------------------------------------------------
@@ -172,6 +177,8 @@ class LaneRules:
 
     reactions: str = "replace"
     """replace: a set replaces ours; add_remove: each is added and removed; none: there are no reactions."""
+    removal_needs_handle: bool = False
+    """add_remove: a mark can only be removed by the handle that its add returned (Matrix)."""
     typing: bool = True
     typing_stop: bool = False
     """Whether there is a call that ends typing."""
@@ -204,6 +211,8 @@ class MarkReport:
     emoji: str | None
     refused: OutcomeKind | None = None
     """Why it will not be shown: the chain is used up, tries are used up, the target is gone or forbidden."""
+    chain: tuple[str, ...] | None = None
+    """The chain that was asked for (empty: clear), so that a late report of an older wish is known as one."""
 
 
 @dataclass(frozen=True, slots=True)

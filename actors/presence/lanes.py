@@ -1,0 +1,241 @@
+"""All lanes of one account: which call goes next, and what its answer means for the others.
+
+`show`, `type_start` and `type_stop` say what is wanted; `next` begins the call that goes first, if any may
+start now; `end` takes its answer. Nothing here waits: `wake_at_ms` says when to ask again if nothing
+happens before.
+
+Order
+    Terminal before ack before phase before typing; inside a class conversations take turns (`ready`). One
+    call at a time per lane. Phases and typing take at most half of the connections, one conversation at
+    most half (rounded up). A lane whose call may not start stands aside for the others: its scope is paced
+    or blocked (`pacing`), its conversation's circuit is being probed (`breaker`), or it backs off after a
+    failure.
+
+Answers
+    `health` says what they mean. A refused target is not asked again for as long as its circuit is open:
+    what is wanted there is refused at once, without a call. Where a mark of ours shows already, a forbidden
+    new one is refused as that one mark only, so that the old one can still be taken away. When the account
+    is stopped, what is wanted waits for `revive`, but for typing, which is refused.
+
+Reports
+    Every method that can finish or refuse something returns reports for the machines. An answer to a call
+    that is not known (any more) changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from actors.presence.breaker import REFUSALS
+from actors.presence.health import Health
+from actors.presence.lane_calls import Begin, LaneCalls
+from actors.presence.lane_table import LaneTable, MarkEntry
+from actors.presence.pacing import Limit, Pacing
+from actors.presence.terms import (
+    OK,
+    LaneRules,
+    MarkReport,
+    Outcome,
+    OutcomeKind,
+    Rank,
+    Report,
+    RetryRules,
+    TypingReport,
+)
+
+__all__ = ["Begin", "Lanes"]
+
+
+class Lanes:
+    """The lanes of one account.
+
+    ``concurrency``: calls under way at most. ``key_prefix`` makes idempotency keys unique over restarts.
+    ``refusal_ceiling``: see `breaker.Refusals`.
+    """
+
+    def __init__(
+        self,
+        account: str,
+        rules: LaneRules,
+        pacing: Pacing,
+        retry: RetryRules,
+        concurrency: int,
+        *,
+        key_prefix: str = "",
+        refusal_ceiling: int = REFUSALS,
+    ) -> None:
+        self.account = account
+        self._pacing = pacing
+        self._health = Health(refusal_ceiling)
+        self._table = LaneTable(rules, retry, self._is_refused, key_prefix)
+        self._calls = LaneCalls(self._table, pacing, self._health, concurrency)
+        self._now_ms = 0
+
+    # --- what is wanted -------------------------------------------------------------------------------------
+
+    def show(
+        self,
+        conversation: str,
+        message: str,
+        chain: tuple[str, ...],
+        rank: Rank,
+        now_ms: int,
+        *,
+        forum: bool = False,
+    ) -> list[Report]:
+        """This mark should show (the first of ``chain`` that can be had), or none (empty chain)."""
+        self._now_ms = now_ms
+        if self._health.is_dead(conversation, message, now_ms):
+            refused = OutcomeKind.GONE if chain else None
+            return [MarkReport(conversation, message, chain[0] if chain else None, refused, chain)]
+        entry = self._table.mark(conversation, message)
+        if entry is None:
+            if not chain:
+                return [MarkReport(conversation, message, None, None, chain)]
+            entry = self._table.add_mark(conversation, message, forum)
+        return self._calls.changed(entry, entry.lane.show(chain, rank, now_ms), now_ms)
+
+    def release(self, conversation: str, message: str, now_ms: int) -> list[Report]:
+        """The run is over, its last wish told: drop the lane once that holds, and let a kept mark be."""
+        self._now_ms = now_ms
+        entry = self._table.mark(conversation, message)
+        if entry is None:
+            return []
+        entry.lane.release()
+        return self._calls.changed(entry, (), now_ms)
+
+    def type_start(
+        self, conversation: str, thread: str | None, token: int, now_ms: int, *, forum: bool = False
+    ) -> list[Report]:
+        """Make one typing call (start or refresh). Every token is answered by exactly one report."""
+        self._now_ms = now_ms
+        if self._health.stopped:
+            return [TypingReport(conversation, thread, token, Outcome(OutcomeKind.AUTH), called=False)]
+        entry = self._table.typing(conversation, thread)
+        if entry is None:
+            entry = self._table.add_typing(conversation, thread, forum)
+        return self._calls.changed(entry, entry.lane.start(token, now_ms), now_ms)
+
+    def type_withdraw(self, conversation: str, thread: str | None, now_ms: int) -> list[Report]:
+        """Do not make the start that has not begun; what is on stays on."""
+        self._now_ms = now_ms
+        entry = self._table.typing(conversation, thread)
+        if entry is None:
+            return []
+        return self._calls.changed(entry, entry.lane.withdraw(now_ms), now_ms)
+
+    def type_stop(self, conversation: str, thread: str | None, now_ms: int) -> list[Report]:
+        """Typing should be off."""
+        self._now_ms = now_ms
+        entry = self._table.typing(conversation, thread)
+        if entry is None:
+            return [TypingReport(conversation, thread, None, OK, called=False)]
+        return self._calls.changed(entry, entry.lane.stop(now_ms), now_ms)
+
+    # --- calls ----------------------------------------------------------------------------------------------
+
+    def next(self, now_ms: int) -> Begin | None:
+        """Begin the call that goes first, if one may start now. Ask again until None."""
+        self._now_ms = now_ms
+        return self._calls.next(now_ms)
+
+    def end(self, call_id: int, outcome: Outcome, now_ms: int) -> list[Report]:
+        """The call has ended."""
+        self._now_ms = now_ms
+        return self._calls.end(call_id, outcome, now_ms)
+
+    def wake_at_ms(self) -> int | None:
+        """When `next` may have something again if nothing happens; None: something must happen first."""
+        return self._calls.order.wake_at_ms(self._now_ms)
+
+    def restart(self, now_ms: int) -> list[Report]:
+        """Whoever made the calls was restarted: nobody knows how those under way ended."""
+        self._now_ms = now_ms
+        return self._calls.restart(now_ms)
+
+    # --- faults and changes ---------------------------------------------------------------------------------
+
+    def revive(self, now_ms: int) -> None:
+        """The credentials have changed: call again, also what was forbidden."""
+        self._now_ms = now_ms
+        self._health.revive()
+
+    def posted(self, conversation: str, now_ms: int) -> None:
+        """The bot has posted there: what was forbidden may be allowed again, so the next wish asks."""
+        self._now_ms = now_ms
+        self._health.reopen(conversation, now_ms)
+
+    def change(self, limits: Mapping[str, Limit], reserve: float, concurrency: int, now_ms: int) -> None:
+        """Other limits from now on; calls under way go on."""
+        self._now_ms = now_ms
+        self._pacing.change(limits, reserve)
+        self._calls.order.regroup(concurrency)
+        self._calls.place_all(now_ms)
+
+    def adopt(self, conversation: str, message: str, emoji: str, handle: str | None, now_ms: int) -> None:
+        """An earlier process left this mark on the message. Of several, oldest first, the last is kept."""
+        self._now_ms = now_ms
+        entry = self._table.mark(conversation, message)
+        if entry is None:
+            entry = self._table.add_mark(conversation, message)
+        entry.lane.show((emoji,), Rank.PHASE, now_ms)
+        proposal = entry.lane.next_command(now_ms)
+        if proposal is not None:
+            entry.lane.begin(proposal[0], now_ms)
+            entry.lane.end(Outcome(OutcomeKind.OK, handle), now_ms)
+        self._calls.place(entry, now_ms)
+
+    # --- what there is --------------------------------------------------------------------------------------
+
+    @property
+    def counters(self) -> Counter[str]:
+        """calls_made, calls_saved, retries, rate_limited, breaker_opened, accounts_stopped, outages_ended,
+        late_answers, and ``outcome_`` with each outcome kind."""
+        return self._calls.counters
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing is called (``auth``); None: the account works."""
+        return self._health.stopped
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is under way, and nothing is wanted that could be called."""
+        return not self._calls.under_way and (self.stopped is not None or not self._calls.order.waiting)
+
+    def __len__(self) -> int:
+        """Lanes kept."""
+        return len(self._table)
+
+    def shown_marks(self) -> dict[tuple[str, str], dict[str, str | None]]:
+        """By conversation and message: the marks that are certainly there, with their handles."""
+        return {
+            (entry.conversation, entry.lane.message): shown
+            for entry in self._table.entries()
+            if isinstance(entry, MarkEntry) and (shown := entry.lane.shown)
+        }
+
+    def snapshot(self, now_ms: int) -> dict[str, object]:
+        """For people; no secrets. O(n) in what is blocked."""
+        blocks = self._pacing.blocks(now_ms)
+        return {
+            "account": self.account,
+            "lanes": len(self._table),
+            "conversations": self._table.conversations,
+            "waiting": self._calls.order.counts(),
+            "in_flight": len(self._calls.under_way),
+            "blocked": {" ".join(filter(None, key)): until_ms for key, until_ms in blocks.items()},
+            **self._health.snapshot(now_ms),
+            "counters": dict(self.counters),
+        }
+
+    def sweep(self, now_ms: int) -> None:
+        """Drop what is forgotten anyway; O(n), for quiet times."""
+        self._pacing.sweep(now_ms)
+        self._health.sweep(now_ms)
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _is_refused(self, conversation: str, emoji: str) -> bool:
+        return self._health.is_refused(conversation, emoji, self._now_ms)

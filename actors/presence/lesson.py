@@ -1,0 +1,95 @@
+"""What a limit taught about one scope: it is blocked until a time, and then its calls keep a distance.
+
+The end of the block only moves forward. The distance begins at twice the interval of the scope's own budget
+(300 ms where it has none), doubles with every further limit up to 60 s, is halved by every quiet spell (30
+s, longer for long distances, counted from the end of the block) and is forgotten once it says nothing that
+the budget does not say. A limit that names no time blocks for 5 s, then 10 s and so on up to 5 min while
+limits keep coming.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SPACING_MS: Final = 300
+"""First distance where the scope has no budget."""
+MAX_SPACING_MS: Final = 60_000
+NO_SPACING_MS: Final = 5
+"""Below this a distance is nothing."""
+QUIET_MS: Final = 30_000
+QUIET_SPACINGS: Final = 4
+"""A quiet spell holds at least so many distances."""
+BLOCK_MS: Final = 5_000
+MAX_BLOCK_MS: Final = 300_000
+
+
+class Lesson:
+    """State of one limited scope. ``usual_ms``: the interval of its tightest budget, 0 if it has none."""
+
+    __slots__ = ("_block_ms", "_last_ms", "_learned_ms", "_since_ms", "_spacing_ms", "_usual_ms", "until_ms")
+
+    def __init__(self, usual_ms: int) -> None:
+        self._usual_ms = usual_ms
+        self.until_ms = 0
+        """Nothing starts before."""
+        self._spacing_ms = 0
+        self._since_ms = 0
+        self._last_ms: int | None = None
+        self._learned_ms: int | None = None
+        self._block_ms = BLOCK_MS
+
+    def limited(self, retry_after_ms: int | None, now_ms: int, begun_ms: int) -> None:
+        """A call that began at ``begun_ms`` was limited. One that began before the last lesson only moves
+        the end."""
+        news = self._learned_ms is None or begun_ms > self._learned_ms
+        if retry_after_ms is None:
+            if news:
+                self._block_ms = (
+                    min(2 * self._block_ms, MAX_BLOCK_MS) if self.spacing_ms(now_ms) else BLOCK_MS
+                )
+            retry_after_ms = self._block_ms
+        spacing_ms = self.spacing_ms(now_ms)
+        self.until_ms = max(self.until_ms, now_ms + retry_after_ms)
+        if news:
+            self._learn(spacing_ms, now_ms)
+
+    def slow(self, now_ms: int) -> None:
+        """Keep a distance, without a block."""
+        self._learn(self.spacing_ms(now_ms) // 2, now_ms)
+
+    def taught(self, spacing_ms: int, now_ms: int) -> None:
+        """Take over a distance from an earlier process."""
+        self._spacing_ms = min(spacing_ms, MAX_SPACING_MS)
+        self._since_ms = now_ms
+
+    def started(self, now_ms: int) -> None:
+        """A call in this scope starts."""
+        self._last_ms = now_ms
+
+    def next_ms(self, now_ms: int) -> int:
+        """When the next call may start, as far as this scope goes; may lie in the past."""
+        if self._last_ms is None:
+            return self.until_ms
+        return max(self.until_ms, self._last_ms + self.spacing_ms(now_ms))
+
+    def spacing_ms(self, now_ms: int) -> int:
+        """The distance in force; 0: none."""
+        while self._spacing_ms:
+            spell_ms = max(QUIET_MS, QUIET_SPACINGS * self._spacing_ms)
+            if now_ms - self._since_ms < spell_ms:
+                break
+            self._since_ms += spell_ms
+            self._spacing_ms //= 2
+            if self._spacing_ms <= self._usual_ms or self._spacing_ms < NO_SPACING_MS:
+                self._spacing_ms = 0
+        return self._spacing_ms
+
+    def over(self, now_ms: int) -> bool:
+        """Nothing is blocked and nothing is remembered."""
+        return self.until_ms <= now_ms and self.spacing_ms(now_ms) == 0
+
+    def _learn(self, spacing_ms: int, now_ms: int) -> None:
+        first_ms = 2 * self._usual_ms or SPACING_MS
+        self._spacing_ms = min(max(2 * spacing_ms, first_ms), MAX_SPACING_MS)
+        self._since_ms = max(now_ms, self.until_ms)
+        self._learned_ms = now_ms

@@ -1,0 +1,224 @@
+"""Pacing: may this call start now, or when? A pure decision over nested budgets.
+
+Budgets
+    Named limits of account, conversation, route and message (`limits`), counted by GCRA. A call starts when
+    every budget that covers it has a token.
+
+Blocks
+    A Retry-After blocks the scope it named and nothing else: account, conversation or route. Where the
+    platform did not say, the conversation; when another conversation is limited within 10 s, the account.
+    The end of a block only moves forward. A limit without a time blocks for 5 s, doubling while it repeats.
+
+Learning
+    Every limit also slows its scope: calls keep a least distance (twice the budget's interval, or 300 ms
+    where there is no budget), so a backlog leaves one by one and not in a burst. Each further limit doubles
+    the distance, each quiet spell halves it, and once it is below the budget's own interval it is
+    forgotten. Answers to calls that were under way when a limit became known add no second lesson.
+
+Memory
+    A budget that is full again, a block that is over and a lesson that is forgotten are the same as no
+    entry; a few entries are looked at with every call and dropped when they are in that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from actors.presence.expiring import Expiring
+from actors.presence.lesson import Lesson
+from actors.presence.limits import Budget, Limit, Route, routes
+from actors.presence.terms import Command, Op, Rank
+
+__all__ = ["ACCOUNT", "Limit", "Pacing", "ScopeKey"]
+
+JOIN_MS: Final = 10_000
+"""Two conversations limited within this time mean the account."""
+
+
+class ScopeKey(NamedTuple):
+    """What a block covers. ``ops`` empty: all calls; ``conversation`` empty: the whole account."""
+
+    scope: str
+    ops: str = ""
+    conversation: str = ""
+
+
+ACCOUNT: Final = ScopeKey("account")
+
+
+class Pacing:
+    """Budgets, blocks and lessons of one account.
+
+    ``limits``: by name as in `limits`; ``reserve``: the share of every budget that is left to the bot's own
+    posts. Raises ValueError for a name or a share that makes no sense.
+    """
+
+    def __init__(self, limits: Mapping[str, Limit], reserve: float = 0.0) -> None:
+        self.change(limits, reserve)
+        self._tats: Expiring[tuple[str, str, str], int] = Expiring(
+            lambda tat_us, now_ms: tat_us <= now_ms * 1_000
+        )
+        self._lessons: Expiring[ScopeKey, Lesson] = Expiring(lambda lesson, now_ms: lesson.over(now_ms))
+        self._unsaid: tuple[str, int] | None = None
+
+    def change(self, limits: Mapping[str, Limit], reserve: float = 0.0) -> None:
+        """Other limits from now on; what has been spent, blocked and learned stays."""
+        self._routes = routes(limits, reserve)
+        distinct = list(dict.fromkeys(self._routes.values()))
+        self.groups: Mapping[Op, int] = {op: distinct.index(route) for op, route in self._routes.items()}
+        """Ops with the same number are paced alike: what holds one back on account or conversation holds
+        all."""
+
+    # --- the decision ---------------------------------------------------------------------------------------
+
+    def check(self, command: Command, rank: Rank, now_ms: int) -> int:
+        """0: the call may start now. Otherwise the time (ms) to ask again; it is never earlier than the
+        true one."""
+        return max(
+            self.account_wait(command.op, rank, now_ms),
+            self.conversation_wait(command.op, command.conversation, rank, now_ms),
+            self.message_wait(command, rank, now_ms),
+        )
+
+    def account_wait(self, op: Op, rank: Rank, now_ms: int) -> int:
+        """The part of `check` that is the same for all conversations."""
+        route = self._routes[op]
+        start_us = self._budgets_us(route.account, "", "", rank)
+        if self._lessons:
+            start_us = max(start_us, self._lessons_us(_account_keys(route), now_ms))
+        return _wait_ms(start_us, now_ms)
+
+    def conversation_wait(self, op: Op, conversation: str, rank: Rank, now_ms: int) -> int:
+        """The part of `check` that is the same for all messages of a conversation."""
+        route = self._routes[op]
+        start_us = self._budgets_us(route.conversation, conversation, "", rank)
+        if self._lessons:
+            start_us = max(start_us, self._lessons_us(_conversation_keys(route, conversation), now_ms))
+        return _wait_ms(start_us, now_ms)
+
+    def message_wait(self, command: Command, rank: Rank, now_ms: int) -> int:
+        """The part of `check` that is the message's own."""
+        budgets = self._routes[command.op].message
+        if not budgets or command.message is None:
+            return 0
+        return _wait_ms(self._budgets_us(budgets, command.conversation, command.message, rank), now_ms)
+
+    def spend(self, command: Command, now_ms: int) -> None:
+        """The call starts now: take its tokens."""
+        route = self._routes[command.op]
+        now_us = now_ms * 1_000
+        self._take(route.account, "", "", now_us)
+        self._take(route.conversation, command.conversation, "", now_us)
+        if command.message is not None:
+            self._take(route.message, command.conversation, command.message, now_us)
+        if self._lessons:
+            for key in (*_account_keys(route), *_conversation_keys(route, command.conversation)):
+                if (lesson := self._lessons.get(key)) is not None:
+                    lesson.started(now_ms)
+
+    # --- what answers teach ---------------------------------------------------------------------------------
+
+    def block(
+        self,
+        command: Command,
+        scope: str | None,
+        retry_after_ms: int | None,
+        now_ms: int,
+        begun_ms: int | None = None,
+    ) -> ScopeKey:
+        """The answer to ``command`` was a limit. Blocks what it covers and says what that is.
+
+        ``scope``: account, conversation or route as the platform said; anything else: it did not say.
+        ``begun_ms``: when the call began (None: now), so that one flood is one lesson.
+        """
+        key = self._blocked_key(command, scope, now_ms)
+        lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
+        lesson.limited(retry_after_ms, now_ms, now_ms if begun_ms is None else begun_ms)
+        self._lessons.put(key, lesson, now_ms)
+        return key
+
+    def slow(self, now_ms: int) -> None:
+        """The account comes back after an outage: let its backlog leave one by one for a while."""
+        lesson = self._lessons.get(ACCOUNT) or Lesson(self._usual_ms(Op.SET, ACCOUNT))
+        lesson.slow(now_ms)
+        self._lessons.put(ACCOUNT, lesson, now_ms)
+
+    def learned(self, now_ms: int) -> dict[ScopeKey, int]:
+        """Least distances (ms) in force, to be kept over a restart."""
+        return {key: spacing for key, spacing in self._spacings(now_ms) if spacing}
+
+    def learn(self, learned: Mapping[ScopeKey, int], now_ms: int) -> None:
+        """Take over what an earlier process learned."""
+        for key, spacing_ms in learned.items():
+            lesson = Lesson(self._usual_ms(Op.SET, key))
+            lesson.taught(spacing_ms, now_ms)
+            self._lessons.put(key, lesson, now_ms)
+
+    def blocks(self, now_ms: int) -> dict[ScopeKey, int]:
+        """Scopes blocked now and until when (ms); O(n) in blocked scopes."""
+        live = self._lessons.meaningful(now_ms)
+        return {key: lesson.until_ms for key, lesson in live if lesson.until_ms > now_ms}
+
+    def __len__(self) -> int:
+        """Entries kept (budgets in use, blocks and lessons)."""
+        return len(self._tats) + len(self._lessons)
+
+    def sweep(self, now_ms: int) -> None:
+        """Drop every entry that means nothing any more; O(n), for quiet times."""
+        self._tats.sweep(now_ms)
+        self._lessons.sweep(now_ms)
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _budgets_us(self, budgets: tuple[Budget, ...], conversation: str, message: str, rank: Rank) -> int:
+        start_us = 0
+        for budget in budgets:
+            tat_us = self._tats.get((budget.name, conversation, message))
+            if tat_us is not None:
+                start_us = max(start_us, budget.start_us(tat_us, rank >= Rank.PHASE))
+        return start_us
+
+    def _lessons_us(self, keys: Iterable[ScopeKey], now_ms: int) -> int:
+        lessons = [lesson for key in keys if (lesson := self._lessons.get(key)) is not None]
+        return max((lesson.next_ms(now_ms) for lesson in lessons), default=0) * 1_000
+
+    def _take(self, budgets: tuple[Budget, ...], conversation: str, message: str, now_us: int) -> None:
+        for budget in budgets:
+            key = (budget.name, conversation, message)
+            tat_us = max(self._tats.get(key) or 0, now_us) + budget.interval_us
+            self._tats.put(key, tat_us, now_us // 1_000)
+
+    def _blocked_key(self, command: Command, scope: str | None, now_ms: int) -> ScopeKey:
+        if scope == "account":
+            return ACCOUNT
+        if scope == "route":
+            route = self._routes[command.op]
+            return ScopeKey("route", route.ops, "" if route.by_account else command.conversation)
+        if scope != "conversation":
+            last, self._unsaid = self._unsaid, (command.conversation, now_ms)
+            if last is not None and last[0] != command.conversation and now_ms - last[1] <= JOIN_MS:
+                return ACCOUNT
+        return ScopeKey("conversation", "", command.conversation)
+
+    def _usual_ms(self, op: Op, key: ScopeKey) -> int:
+        """The interval of the tightest budget of a scope; 0: it has none."""
+        route = self._routes[op]
+        budgets = route.conversation if key.conversation else route.account
+        return -(-max((budget.interval_us for budget in budgets), default=0) // 1_000)
+
+    def _spacings(self, now_ms: int) -> Iterator[tuple[ScopeKey, int]]:
+        return ((key, lesson.spacing_ms(now_ms)) for key, lesson in self._lessons.meaningful(now_ms))
+
+
+def _wait_ms(start_us: int, now_ms: int) -> int:
+    return 0 if start_us <= now_ms * 1_000 else -(-start_us // 1_000)
+
+
+def _account_keys(route: Route) -> tuple[ScopeKey, ...]:
+    return (ACCOUNT, ScopeKey("route", route.ops)) if route.by_account else (ACCOUNT,)
+
+
+def _conversation_keys(route: Route, conversation: str) -> tuple[ScopeKey, ...]:
+    whole = ScopeKey("conversation", "", conversation)
+    return (whole,) if route.by_account else (whole, ScopeKey("route", route.ops, conversation))

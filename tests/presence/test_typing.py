@@ -1,0 +1,327 @@
+"""The typing target as a whole: cadence, TTL, guard, stop, several runs, bare scopes."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.presence.terms import OK, LaneRules, Outcome, OutcomeKind, StopTyping
+from actors.presence.typing import TypingMachine
+from protocol import events
+from tests.presence.typing_world import FAILED, TypingWorld, info, policy
+
+FORBIDDEN = Outcome(OutcomeKind.FORBIDDEN)
+LIMITED = Outcome(OutcomeKind.RATE_LIMITED, retry_after_ms=6000)
+
+
+def assert_at_rest(world: TypingWorld) -> None:
+    """Nothing is left: no timer, no wish, no call."""
+    assert world.machine.idle
+    assert not world.machine.active
+    assert not world.machine.wanted
+    assert not world.machine.deadlines
+    assert not world.armed
+    assert world.lane.idle
+
+
+# --- cadence --------------------------------------------------------------------------------------------------
+
+
+def test_typing_starts_at_once_and_is_refreshed_until_the_run_ends() -> None:
+    world = TypingWorld().open().tell(7000, "m", events.Done)
+    assert world.calls == [(0, "start"), (3000, "start"), (6000, "start"), (7000, "stop")]
+    assert_at_rest(world)
+
+
+def test_the_interval_and_the_ttl_count_from_the_end_of_the_first_start() -> None:
+    world = TypingWorld(ttl_ms=10_000)
+    world.answers[0] = (450, OK)
+    world.open().advance(60_000)
+    assert world.calls == [(0, "start"), (3450, "start"), (6450, "start"), (9450, "start"), (10_450, "stop")]
+
+
+def test_ticks_stay_on_the_grid_and_are_skipped_while_a_call_is_in_flight() -> None:
+    world = TypingWorld()
+    world.answer = lambda nth, op: (4100, OK)
+    world.open().tell(25_000, "m", events.Silent).advance(40_000)
+    assert world.starts == [0, 7100, 13_100, 19_100]
+    assert world.stops == [25_000]
+
+
+def test_a_tick_due_with_the_ttl_does_not_happen() -> None:
+    world = TypingWorld(ttl_ms=9000).open().advance(20_000)
+    assert world.calls == [(0, "start"), (3000, "start"), (6000, "start"), (9000, "stop")]
+
+
+def test_after_a_sleep_one_tick_fires_and_the_next_is_back_on_the_grid() -> None:
+    world = TypingWorld(ttl_ms=0).open().sleep(10_700).advance(13_000)
+    assert world.starts == [0, 10_700, 12_000]
+
+
+def test_an_interval_of_0_makes_one_start_and_one_stop() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=0).open().advance(500_000)
+    assert not world.machine.deadlines
+    world.tell(500_001, "m", events.Done)
+    assert world.calls == [(0, "start"), (500_001, "stop")]
+    assert_at_rest(world)
+
+
+def test_with_an_interval_of_0_a_failed_start_is_tried_again_by_the_probe() -> None:
+    world = TypingWorld(keepalive_ms=0, probe_ms=5000)
+    world.answers[0] = (0, FAILED)
+    world.open().advance(20_000)
+    assert world.starts == [0, 5000]
+
+
+def test_without_a_stop_call_typing_is_only_left_to_end() -> None:
+    world = TypingWorld(LaneRules(typing_stop=False)).open().tell(4000, "m", events.Cancelled)
+    assert world.calls == [(0, "start"), (3000, "start")]
+    assert_at_rest(world)
+
+
+def test_an_explicit_start_calls_now_and_counts_ticks_and_ttl_anew() -> None:
+    world = TypingWorld(ttl_ms=5000).open().tell(4000, "m", events.TypingStart).advance(20_000)
+    assert world.calls == [(0, "start"), (3000, "start"), (4000, "start"), (7000, "start"), (9000, "stop")]
+
+
+def test_an_explicit_start_in_a_tick_joins_its_call() -> None:
+    world = TypingWorld()
+    world.answers[1] = (900, OK)
+    world.open().tell(3500, "m", events.TypingStart).advance(10_000)
+    assert world.starts == [0, 3000, 6900, 9900]
+
+
+def test_an_explicit_start_that_joined_a_failing_call_makes_its_own() -> None:
+    world = TypingWorld(start_failures=1)
+    world.answers[1] = (900, FAILED)
+    world.open().tell(3500, "m", events.TypingStart).advance(10_000)
+    assert world.starts == [0, 3000, 3900, 6900, 9900]
+
+
+def test_an_explicit_start_that_joined_a_limited_call_waits_for_its_tick() -> None:
+    world = TypingWorld()
+    world.answers[1] = (900, LIMITED)
+    world.open().tell(3500, "m", events.TypingStart).advance(7000)
+    assert world.starts == [0, 3000, 6900]
+
+
+# --- TTL ------------------------------------------------------------------------------------------------------
+
+
+def test_every_event_of_the_run_moves_the_ttl() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=10_000).open()
+    for at_ms in range(9000, 90_000, 9000):
+        world.tell(at_ms, "m", events.Restore)
+    world.advance(200_000)
+    assert world.calls == [(0, "start"), (91_000, "stop")]
+
+
+def test_after_the_ttl_only_progress_types_again() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=10_000).open()
+    world.tell(20_000, "m", events.Alive).tell(21_000, "m", events.Restore)
+    assert world.calls == [(0, "start"), (10_000, "stop")]
+    world.tell(1_000_000, "m", events.ToolEnd, call="x").advance(2_000_000)
+    assert world.calls[2:] == [(1_000_000, "start"), (1_010_000, "stop")]
+
+
+def test_a_failed_first_start_arms_the_ttl_too() -> None:
+    world = TypingWorld(ttl_ms=8000, start_failures=1, probe_ms=0)
+    world.answers[0] = (100, FAILED)
+    world.open()
+    world.advance(200)
+    assert world.machine.deadlines == {"wishes": 8100}
+    world.advance(8100)
+    assert not world.machine.wanted
+    assert world.calls == [(0, "start")]
+
+
+def test_the_ttl_is_each_runs_own() -> None:
+    world = TypingWorld().open(0, "a", ttl_ms=10_000).open(4000, "b", ttl_ms=10_000)
+    world.advance(30_000)
+    assert world.starts == [0, 3000, 6000, 9000, 12_000]
+    assert world.stops == [14_000]
+    world.tell(30_000, "a", events.Progress)
+    assert world.starts[-1] == 30_000
+
+
+def test_a_ttl_that_is_noticed_late_stops_before_the_next_event_starts_again() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=10_000).open()
+    world.now_ms = 50_000
+    effects = world.machine.handle(
+        info("m", world.policy), events.Progress(conversation="c", run="m"), 50_000
+    )
+    assert [type(effect).__name__ for effect in effects if not hasattr(effect, "key")] == [
+        "StopTyping",
+        "StartTyping",
+    ]
+
+
+# --- guard ----------------------------------------------------------------------------------------------------
+
+
+def test_a_trip_sends_no_stop_and_stays_quiet_until_the_end() -> None:
+    world = TypingWorld(probe_ms=0)
+    world.answers.update({1: (0, FAILED), 2: (0, FAILED)})
+    world.open().advance(30_000)
+    assert world.calls == [(0, "start"), (3000, "start"), (6000, "start")]
+    world.tell(31_000, "m", events.Done)
+    assert world.stops == [31_000]
+    assert_at_rest(world)
+
+
+def test_a_trip_is_left_by_an_explicit_start() -> None:
+    world = TypingWorld(probe_ms=0, start_failures=1)
+    world.answers[0] = (0, FAILED)
+    world.open().tell(7000, "m", events.TypingStart).advance(10_500)
+    assert world.starts == [0, 7000, 10_000]
+
+
+def test_a_probe_tries_again_and_again_after_a_trip() -> None:
+    world = TypingWorld(probe_ms=20_000, start_failures=1, ttl_ms=0)
+    world.answers.update({0: (0, FAILED), 1: (0, FAILED), 2: (0, LIMITED)})
+    world.open().advance(66_500)
+    assert world.starts == [0, 20_000, 40_000, 60_000, 63_000, 66_000]
+
+
+def test_a_success_between_two_failures_keeps_the_guard_from_tripping() -> None:
+    world = TypingWorld()
+    world.answer = lambda nth, op: (0, FAILED if nth % 2 else OK)
+    world.open().advance(30_000)
+    assert len(world.starts) == 11
+
+
+@pytest.mark.parametrize("failures_max", [0, 1])
+def test_a_guard_of_0_trips_like_a_guard_of_1(failures_max: int) -> None:
+    world = TypingWorld(start_failures=failures_max, probe_ms=0)
+    world.answer = lambda nth, op: (0, FAILED)
+    assert world.open().advance(30_000).starts == [0]
+
+
+def test_rate_limited_is_no_failure_and_the_ticks_go_on() -> None:
+    world = TypingWorld(start_failures=1)
+    world.answer = lambda nth, op: (0, LIMITED)
+    assert world.open().advance(10_000).starts == [0, 3000, 6000, 9000]
+
+
+def test_auth_trips_at_once() -> None:
+    world = TypingWorld(start_failures=5, probe_ms=0)
+    world.answers[1] = (0, Outcome(OutcomeKind.AUTH))
+    assert world.open().advance(30_000).starts == [0, 3000]
+
+
+def test_typing_that_begins_anew_has_a_fresh_guard() -> None:
+    world = TypingWorld(start_failures=2, probe_ms=0)
+    world.answers.update({1: (0, FAILED), 3: (0, FAILED)})
+    world.open().tell(4000, "m", events.Waiting, on="user").tell(5000, "m", events.Thinking)
+    assert world.advance(12_000).starts == [0, 3000, 5000, 8000, 11_000]
+
+
+@pytest.mark.parametrize("kind", ["gone", "forbidden", "bad_request", "invalid_reaction"])
+def test_a_refused_start_ends_typing_for_the_open_runs(kind: str) -> None:
+    world = TypingWorld(start_failures=9)
+    world.answers[0] = (0, Outcome(OutcomeKind(kind)))
+    world.open(0, "a").tell(10, "a", events.Thinking).tell(40_000, "a", events.Progress).advance(50_000)
+    assert world.calls == [(0, "start")]
+    world.open(50_000, "b")
+    world.tell(51_000, "b", events.Done)
+    assert world.calls[1:] == [(50_000, "start"), (51_000, "stop")]
+    world.tell(52_000, "a", events.TypingStart)
+    assert world.starts[-1] == 52_000
+
+
+def test_a_refused_refresh_stops_what_is_on() -> None:
+    world = TypingWorld()
+    world.answers[1] = (0, FORBIDDEN)
+    world.open().advance(20_000)
+    assert world.calls == [(0, "start"), (3000, "start"), (3000, "stop")]
+
+
+# --- stop -----------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_never_overtakes_a_start_in_flight() -> None:
+    world = TypingWorld()
+    world.answers[0] = (2000, OK)
+    world.open().tell(500, "m", events.Done)
+    assert world.calls == [(0, "start")]
+    assert world.machine.active
+    world.advance(60_000)
+    assert world.calls == [(0, "start"), (2000, "stop")]
+    assert_at_rest(world)
+
+
+def test_nothing_is_stopped_where_no_start_has_succeeded() -> None:
+    world = TypingWorld()
+    world.answers[0] = (2000, FAILED)
+    world.open().tell(500, "m", events.Done).advance(60_000)
+    assert world.calls == [(0, "start")]
+    assert_at_rest(world)
+
+
+def test_a_start_that_never_began_is_withdrawn_by_the_stop() -> None:
+    world = TypingWorld()
+    world.blocked = True
+    world.open().tell(8000, "m", events.Done).unblock(9000).advance(60_000)
+    assert world.calls == []
+    assert_at_rest(world)
+
+
+def test_ending_twice_stops_once_and_late_events_change_nothing() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.Done)
+    for kind in (
+        events.Done,
+        events.Thinking,
+        events.Progress,
+        events.Received,
+        events.TypingStart,
+        events.Clear,
+    ):
+        world.tell(2000, "m", kind)
+    world.tell(3000, "m", events.Sent).advance(90_000)
+    assert world.calls == [(0, "start"), (1000, "stop")]
+    assert_at_rest(world)
+
+
+def test_a_late_answer_from_before_the_stop_changes_nothing() -> None:
+    world = TypingWorld(start_failures=1, probe_ms=0)
+    world.answers[0] = (5000, FAILED)
+    world.open().tell(1000, "m", events.TypingStop).tell(1500, "m", events.TypingStart).advance(9000)
+    assert world.starts == [0, 5000, 8000]
+
+
+@pytest.mark.parametrize("kind", [events.Done, events.Cancelled, events.Silent, events.Error, events.Clear])
+def test_every_terminal_ends_typing(kind: type[events.Event]) -> None:
+    world = TypingWorld().open().tell(1000, "m", kind)
+    assert world.stops == [1000]
+    assert_at_rest(world)
+
+
+def test_an_error_of_a_lane_is_only_progress() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.Error, scope="lane").advance(3000)
+    assert world.calls == [(0, "start"), (3000, "start")]
+
+
+def test_an_explicit_stop_holds_until_the_next_explicit_start() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.TypingStop)
+    world.tell(2000, "m", events.Thinking).tell(3000, "m", events.Text).tell(40_000, "m", events.TypingStart)
+    world.tell(41_000, "m", events.Done)
+    assert world.calls == [(0, "start"), (1000, "stop"), (40_000, "start"), (41_000, "stop")]
+
+
+def test_a_stop_that_fails_is_not_told_twice() -> None:
+    world = TypingWorld()
+    world.answers[1] = (0, FAILED)
+    world.open().tell(1000, "m", events.Done).advance(60_000)
+    assert world.calls == [(0, "start"), (1000, "stop"), (1500, "stop")]
+    assert sum(isinstance(effect, StopTyping) for effect in world.effects) == 1
+    assert_at_rest(world)
+
+
+def test_a_machine_that_was_never_told_anything_is_idle() -> None:
+    machine = TypingMachine()
+    assert machine.idle
+    thinking = events.ToolEnd(conversation="c", run="m", call="x")
+    assert not machine.handle(info("m", policy()), thinking, 0)
+    assert not machine.on_timeout("tick", 5)
+    assert not machine.on_started(1, OK, 5)
+    assert not machine.on_stopped(OK, 5)
+    assert machine.idle

@@ -1,0 +1,349 @@
+"""Several runs on one target, bare scopes, posts of the bot, threads, restarts."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.presence.terms import (
+    OK,
+    LaneRules,
+    Outcome,
+    OutcomeKind,
+    RunKey,
+    StartTyping,
+    StopTyping,
+    WithdrawTyping,
+)
+from actors.presence.typing import TypingMachine
+from protocol import events
+from tests.presence.test_typing import assert_at_rest
+from tests.presence.typing_world import FAILED, LASTING, TypingWorld, info, policy
+
+A, B = RunKey("a", "c", "a"), RunKey("a", "c", "b")
+
+
+# --- runs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_joins_makes_no_call_and_typing_is_on_while_any_run_wants_it() -> None:
+    world = (
+        TypingWorld().open(0, "a").open(500, "b").tell(5010, "a", events.Done).tell(5020, "a", events.Done)
+    )
+    world.tell(10_000, "b", events.Done)
+    assert world.calls == [(0, "start"), (3000, "start"), (6000, "start"), (9000, "start"), (10_000, "stop")]
+    assert_at_rest(world)
+
+
+def test_a_run_that_joins_a_tripped_target_stays_quiet() -> None:
+    world = TypingWorld(start_failures=1, probe_ms=0)
+    world.answers[0] = (0, FAILED)
+    world.open(0, "a").open(500, "b").advance(20_000)
+    assert world.calls == [(0, "start")]
+
+
+def test_a_run_that_joins_an_explicit_start_waits_for_its_end_with_its_ttl() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=10_000)
+    world.answers[0] = (2000, OK)
+    world.open(0, "a").open(500, "b").advance(1000)
+    assert not world.machine.deadlines
+    world.tell(5000, "a", events.Done).advance(60_000)
+    assert world.stops == [12_000]
+
+
+def test_the_settings_are_those_of_the_oldest_run_that_wants_typing() -> None:
+    world = TypingWorld().open(0, "a", keepalive_ms=2000).open(100, "b", keepalive_ms=5000)
+    world.tell(4500, "a", events.Done).advance(17_000)
+    assert world.starts == [0, 2000, 4000, 6000, 11_000, 16_000]
+
+
+def test_an_explicit_start_of_one_run_calls_although_another_has_typing_on() -> None:
+    world = TypingWorld().open(0, "a").open(500, "b").tell(1000, "b", events.TypingStart).advance(4500)
+    assert world.starts == [0, 1000, 4000]
+
+
+def test_an_explicit_stop_of_one_run_leaves_the_other_typing() -> None:
+    world = TypingWorld().open(0, "a").open(500, "b").tell(1000, "a", events.TypingStop).advance(4000)
+    assert world.calls == [(0, "start"), (3000, "start")]
+
+
+def test_a_chat_with_topics_is_known_from_its_runs() -> None:
+    machine = TypingMachine()
+    assert not machine.forum
+    known = info("m", policy())
+    received = events.Received(conversation="c", message="m", direct=False)
+    machine.handle(type(known)(known.key, "m", "7", known.policy, True, True, forum=True), received, 0)
+    assert machine.forum
+
+
+# --- bare scopes ----------------------------------------------------------------------------------------------
+
+
+def test_a_bare_scope_types_until_it_is_stopped() -> None:
+    world = (
+        TypingWorld().scope(0, "s").scope(4000, "s", events.TypingStop).scope(4001, "s", events.TypingStop)
+    )
+    assert world.calls == [(0, "start"), (3000, "start"), (4000, "stop")]
+    assert_at_rest(world)
+
+
+def test_a_start_of_a_scope_that_is_on_renews_its_ttl_and_makes_no_call() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=10_000).scope(0, "s").scope(8000, "s").advance(60_000)
+    assert world.calls == [(0, "start"), (18_000, "stop")]
+    assert_at_rest(world)
+
+
+def test_scopes_are_counted_by_name() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=0).scope(0, "s").scope(1, "t").scope(2, "s", events.TypingStop)
+    assert world.stops == []
+    assert world.scope(3, "t", events.TypingStop).stops == [3]
+
+
+def test_a_scope_and_a_run_share_the_indicator() -> None:
+    world = TypingWorld(keepalive_ms=0).open(0, "a").scope(100, "s").tell(200, "a", events.Done)
+    assert world.scope(300, "s", events.TypingStop).calls == [(0, "start"), (300, "stop")]
+
+
+def test_a_scope_start_after_a_trip_calls_again() -> None:
+    world = TypingWorld(start_failures=1, probe_ms=0)
+    world.answers[0] = (0, FAILED)
+    assert world.scope(0, "s").scope(5000, "s").advance(8500).starts == [0, 5000, 8000]
+
+
+def test_a_refused_scope_is_gone() -> None:
+    world = TypingWorld()
+    world.answers[0] = (0, Outcome(OutcomeKind.GONE))
+    assert world.scope(0, "s").calls == [(0, "start")]
+    assert_at_rest(world)
+
+
+def test_a_scope_does_not_wait_longer_than_its_ttl_for_its_first_start() -> None:
+    world = TypingWorld(ttl_ms=10_000)
+    world.blocked = True
+    assert world.scope(0, "s").unblock(14_000).advance(60_000).calls == []
+    assert_at_rest(world)
+
+
+# --- posts of the bot -----------------------------------------------------------------------------------------
+
+
+def test_a_non_final_post_that_clears_typing_is_followed_by_a_start_and_a_new_cadence() -> None:
+    world = (
+        TypingWorld(keepalive_ms=4000)
+        .open()
+        .tell(5000, "m", events.Sent)
+        .tell(15_000, "m", events.Sent, final=True)
+    )
+    assert world.calls == [
+        (0, "start"), (4000, "start"), (5000, "start"), (9000, "start"), (13_000, "start"), (15_000, "stop"),
+    ]  # fmt: skip
+
+
+def test_a_post_that_clears_nothing_changes_no_cadence() -> None:
+    world = TypingWorld(post_clears=False).open().tell(4000, "m", events.Sending).tell(5000, "m", events.Sent)
+    assert world.advance(9500).starts == [0, 3000, 6000, 9000]
+
+
+def test_a_post_during_a_call_is_followed_by_one_more_call() -> None:
+    world = TypingWorld()
+    world.answers[1] = (800, OK)
+    world.open().tell(3500, "m", events.Sent).advance(7000)
+    assert world.starts == [0, 3000, 3800, 6800]
+
+
+def test_a_post_after_a_trip_starts_nothing() -> None:
+    world = TypingWorld(start_failures=1, probe_ms=0)
+    world.answers[0] = (0, FAILED)
+    assert world.open().tell(1000, "m", events.Sent).advance(9000).starts == [0]
+
+
+def test_sending_holds_the_calls_back_until_sent() -> None:
+    world = TypingWorld().open().tell(2500, "m", events.Sending).advance(5000)
+    assert world.starts == [0]
+    assert world.tell(5500, "m", events.Sent).advance(9000).starts == [0, 5500, 8500]
+
+
+def test_sending_holds_the_first_call_back_too() -> None:
+    world = TypingWorld(mode="message").open().tell(1000, "m", events.Sending).tell(1100, "m", events.Text)
+    assert world.starts == []
+    assert world.tell(1500, "m", events.Sent, ok=False).starts == [1500]
+
+
+def test_a_post_that_failed_resumes_typing() -> None:
+    world = (
+        TypingWorld()
+        .open()
+        .tell(2500, "m", events.Sending)
+        .tell(3500, "m", events.Sent, final=True, ok=False)
+    )
+    world.tell(4000, "m", events.Done)
+    assert world.calls == [(0, "start"), (3500, "start"), (4000, "stop")]
+
+
+def test_a_failed_post_that_cost_no_tick_makes_no_call() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.Sending).tell(2000, "m", events.Sent, ok=False)
+    assert world.advance(3000).starts == [0, 3000]
+
+
+def test_sending_holds_for_10_s_at_most() -> None:
+    world = TypingWorld().open().tell(2500, "m", events.Sending).advance(16_000)
+    assert world.starts == [0, 12_500, 15_500]
+
+
+def test_a_start_that_waits_when_sending_begins_is_withdrawn_and_made_up_for() -> None:
+    world = TypingWorld()
+    world.blocked = True
+    world.open().tell(2500, "m", events.Sending).unblock(3000).advance(4000)
+    assert world.calls == []
+    assert world.tell(5000, "m", events.Sent).starts == [5000]
+
+
+def test_a_final_post_ends_typing_for_the_run_whatever_follows() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.Sending).tell(2000, "m", events.Sent, final=True)
+    world.tell(3000, "m", events.Text).tell(4000, "m", events.Thinking).advance(9000)
+    assert world.calls == [(0, "start"), (2000, "stop")]
+    assert world.tell(10_000, "m", events.TypingStart).starts == [0, 10_000]
+
+
+def test_the_final_post_of_one_run_gives_typing_back_to_the_other() -> None:
+    world = TypingWorld(keepalive_ms=4000).open(0, "a").open(500, "b")
+    world.tell(5000, "a", events.Sent, final=True).tell(5010, "a", events.Done).tell(20_000, "b", events.Done)
+    assert world.starts == [0, 4000, 5000, 9000, 13_000, 17_000]
+    assert world.stops == [20_000]
+
+
+def test_a_run_that_is_posting_does_not_hold_back_the_others() -> None:
+    world = TypingWorld().open(0, "a").open(500, "b").tell(1000, "a", events.Sending).advance(6000)
+    assert world.starts == [0, 3000, 6000]
+
+
+def test_a_terminal_inside_sending_takes_effect_at_once_but_the_stop_waits_for_sent() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.Sending).tell(1500, "m", events.Done).advance(4000)
+    assert world.calls == [(0, "start")]
+    assert not world.machine.wanted
+    assert not world.machine.idle
+    assert world.tell(4500, "m", events.Sent, final=True).calls == [(0, "start"), (4500, "stop")]
+    assert_at_rest(world)
+
+
+def test_that_stop_waits_for_10_s_at_most() -> None:
+    world = TypingWorld().open().tell(1000, "m", events.Sending).tell(1500, "m", events.Done).advance(60_000)
+    assert world.stops == [11_000]
+    assert_at_rest(world)
+
+
+def test_a_waiting_start_is_withdrawn_by_a_terminal_inside_sending() -> None:
+    world = TypingWorld()
+    world.blocked = True
+    world.open().tell(1000, "m", events.Sending).tell(1500, "m", events.Done).unblock(2000).advance(20_000)
+    assert world.calls == []
+    assert_at_rest(world)
+
+
+def test_a_new_run_takes_over_the_indicator_whose_stop_waits_and_gets_it_back_after_the_post() -> None:
+    world = TypingWorld().open(0, "a").tell(1000, "a", events.Sending).tell(1500, "a", events.Done)
+    world.open(2000, "b").tell(3000, "a", events.Sent).tell(4000, "b", events.Done)
+    assert world.calls == [(0, "start"), (2000, "start"), (3000, "start"), (4000, "stop")]
+    assert_at_rest(world)
+
+
+# --- another thread -------------------------------------------------------------------------------------------
+
+
+def move(key: RunKey, before: TypingWorld, after: TypingWorld, at_ms: int) -> None:
+    before.advance(at_ms)
+    after.advance(at_ms)
+    wish, effects = before.machine.leave(key, at_ms)
+    before.perform(effects)
+    assert wish is not None
+    after.perform(after.machine.join(wish, at_ms))
+    before.settle()
+    after.tell(at_ms, key.run, events.Moved, thread="7")
+
+
+def test_a_run_that_moves_stops_here_and_starts_there_with_its_own_state() -> None:
+    here, there = TypingWorld(), TypingWorld()
+    here.open(0, "a", ttl_ms=10_000)
+    move(A, here, there, 2000)
+    there.advance(60_000)
+    assert here.calls == [(0, "start"), (2000, "stop")]
+    assert there.calls == [
+        (2000, "start"),
+        (5000, "start"),
+        (8000, "start"),
+        (11_000, "start"),
+        (12_000, "stop"),
+    ]
+    assert_at_rest(here)
+
+
+def test_a_run_that_moves_joins_what_is_on_there_and_leaves_what_others_want_here() -> None:
+    here, there = TypingWorld(), TypingWorld()
+    here.open(0, "a").open(0, "b")
+    there.open(0, "x")
+    move(B, here, there, 1000)
+    there.tell(1500, "x", events.Done)
+    assert here.advance(3000).calls == [(0, "start"), (3000, "start")]
+    assert there.advance(3000).calls == [(0, "start"), (3000, "start")]
+
+
+def test_a_stopped_run_stays_stopped_where_it_moves() -> None:
+    here, there = TypingWorld(), TypingWorld()
+    here.open(0, "a").tell(500, "a", events.TypingStop)
+    move(A, here, there, 1000)
+    assert there.advance(9000).calls == []
+    assert here.machine.leave(A, 9000) == (None, ())
+
+
+# --- restart --------------------------------------------------------------------------------------------------
+
+
+def restart(world: TypingWorld, at_ms: int) -> list[type]:
+    """The actor has crashed and is back at ``at_ms``; what the machine tells again, timers left out."""
+    world.armed.clear()
+    world.sleep(at_ms)
+    effects = world.machine.restart(at_ms)
+    world.perform(effects)
+    world.settle()
+    return [type(effect) for effect in effects if not hasattr(effect, "key")]
+
+
+def test_after_a_restart_the_cadence_and_the_ttl_go_on() -> None:
+    world = TypingWorld(ttl_ms=10_000).open().advance(4000)
+    assert restart(world, 5000) == []
+    assert world.advance(60_000).calls == [
+        (0, "start"), (3000, "start"), (6000, "start"), (9000, "start"), (10_000, "stop"),
+    ]  # fmt: skip
+
+
+def test_after_a_restart_a_start_without_an_answer_is_made_again() -> None:
+    world = TypingWorld()
+    world.answers[0] = (None, OK)
+    world.open()
+    assert restart(world, 500) == [StartTyping]
+    world.perform(world.lane.end(OK, 500) and ())
+    world.tell(1000, "m", events.Done)
+    assert not world.machine.wanted
+
+
+def test_after_a_restart_a_stop_that_was_not_confirmed_is_told_again() -> None:
+    world = TypingWorld()
+    world.answers[1] = (None, OK)
+    world.open().tell(500, "m", events.Done)
+    assert restart(world, 1000) == [StopTyping]
+    assert world.stops == [500]
+
+
+def test_after_a_restart_while_posting_the_waiting_start_is_withdrawn_again() -> None:
+    world = TypingWorld()
+    world.answers[0] = (None, OK)
+    world.open().tell(500, "m", events.Sending)
+    assert restart(world, 1000) == [WithdrawTyping]
+    world.tell(1500, "m", events.Done)
+    assert restart(world, 2000) == [WithdrawTyping]
+
+
+@pytest.mark.parametrize("rules", [LASTING, LaneRules(typing_stop=False), LaneRules(typing=False)])
+def test_whatever_the_platform_can_do_nothing_is_left_over(rules: LaneRules) -> None:
+    world = TypingWorld(rules).open(0, "a").scope(10, "s").tell(20, "a", events.Done)
+    world.scope(30, "s", events.TypingStop).advance(60_000)
+    assert_at_rest(world)
