@@ -1,0 +1,172 @@
+"""The thread that holds a client's connection: connect, talk, notice that it is lost, connect again.
+
+- After each connect: hello, then whatever the client gives. Between two tries the pause doubles, up to a
+  limit, with some chance in it so that many clients do not come back at the same moment.
+- A ping every 10 s; 20 s without a byte count as a lost connection.
+- One thread does both directions, by a selector: a TLS connection must not be used by two at a time.
+"""
+
+from __future__ import annotations
+
+import random
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+
+from protocol.codec import ReplyDecoder, encode
+from protocol.events import Ping, Reply
+
+PING_S = 10.0
+SILENCE_S = 20.0
+CONNECT_S = 5.0
+PIECE_BYTES = 65_536
+_NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_PING = encode(Ping())
+
+Address = str | tuple[str, int]
+"""Path of a Unix socket, or (host, port)."""
+
+
+class Link:
+    """``begin`` is called for each new connection, ``take`` for bytes to send, ``heard`` for each reply (it
+    may raise ConnectionError to end the connection), ``lost`` with the reason; ``lost`` returns whether it
+    had been a good one.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        tls: ssl.SSLContext | None,
+        hello: bytes,
+        backoff_s: tuple[float, float],
+        begin: Callable[[], None],
+        take: Callable[[int], bytes],
+        heard: Callable[[Reply], None],
+        lost: Callable[[str], bool],
+    ) -> None:
+        self._address = address
+        self._tls = tls
+        self._hello = hello
+        self._backoff_s = backoff_s
+        self._begin = begin
+        self._take = take
+        self._heard = heard
+        self._lost = lost
+        self._stop = threading.Event()
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
+        self._thread = threading.Thread(target=self._work, name="livesign-client", daemon=True)
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is something to send. Any thread."""
+        try:
+            self._wake_out.send(b"!")
+        except OSError:
+            pass  # full: it is awake; closed: it is gone
+
+    def stop(self) -> None:
+        """Disconnect, and wait until the thread has ended."""
+        self._stop.set()
+        self.wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join(CONNECT_S + 1)
+
+    def _work(self) -> None:
+        first_s, max_s = self._backoff_s
+        pause_s = first_s
+        with self._wake_in, self._wake_out:
+            while not self.stopping:
+                try:
+                    with self._connect() as sock:
+                        self._talk(sock)
+                except OSError as error:
+                    if self._lost(str(error) or type(error).__name__):
+                        pause_s = first_s
+                self._stop.wait(pause_s * random.uniform(0.5, 1.0))
+                pause_s = min(2 * pause_s, max_s)
+
+    def _connect(self) -> socket.socket:
+        if isinstance(self._address, str):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        else:
+            sock = socket.create_connection(self._address, CONNECT_S)
+        try:
+            sock.settimeout(CONNECT_S)
+            if isinstance(self._address, str):
+                sock.connect(self._address)
+            else:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if self._tls is not None:
+                    sock = self._tls.wrap_socket(sock, server_hostname=self._address[0])
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _talk(self, sock: socket.socket) -> None:
+        """Returns when the client is closed; raises OSError when the connection is lost."""
+        sock.setblocking(False)
+        decoder = ReplyDecoder()
+        unsent = bytearray(self._hello)
+        heard_at = pinged_at = time.monotonic()
+        self._begin()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_in, selectors.EVENT_READ)
+            selector.register(sock, selectors.EVENT_READ)
+            while not self.stopping:
+                if len(unsent) < PIECE_BYTES:
+                    unsent += self._take(PIECE_BYTES)
+                selector.modify(sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if unsent else 0))
+                selector.select(max(0.0, pinged_at + PING_S - time.monotonic()))
+                self._drain_wake()
+                if self._read(sock, decoder):
+                    heard_at = time.monotonic()
+                if unsent:
+                    _write(sock, unsent)
+                now = time.monotonic()
+                if now - heard_at > SILENCE_S:
+                    raise ConnectionError(f"livesign has said nothing for {SILENCE_S:g} s")
+                if now - pinged_at >= PING_S:
+                    pinged_at = now
+                    unsent += _PING
+
+    def _drain_wake(self) -> None:
+        try:
+            self._wake_in.recv(4_096)
+        except BlockingIOError:
+            pass
+
+    def _read(self, sock: socket.socket, decoder: ReplyDecoder) -> bool:
+        """Whether anything came."""
+        came = False
+        while True:
+            try:
+                data = sock.recv(PIECE_BYTES)
+            except _NOT_NOW:
+                return came
+            if not data:
+                raise ConnectionError("livesign closed the connection")
+            came = True
+            for item in decoder.feed(data):
+                if isinstance(item, Reply):
+                    self._heard(item)
+                elif item.fatal:
+                    raise ConnectionError(f"what answers is no livesign: {item.detail}")
+
+
+def _write(sock: socket.socket, unsent: bytearray) -> None:
+    try:
+        del unsent[: sock.send(unsent)]
+    except _NOT_NOW:
+        pass
