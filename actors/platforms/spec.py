@@ -1,24 +1,40 @@
-"""What one platform is like: a frozen row of facts, each with its source, and the request/response pair of HTTP."""
+"""What one platform is like: a frozen row of facts with their source, and the pure functions that speak to
+it.
+
+An adapter never sends anything. It turns a `Command` into a `Request` and a `Response` into an `Outcome`;
+`port` makes the calls and `transport` owns the sockets.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Final, Literal, TypeAlias
 
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Outcome
+from actors.presence.terms import Command, LaneRules, Op, Outcome
+
+TYPING_OPS: Final = frozenset({Op.TYPING_START, Op.TYPING_STOP})
+
+Options: TypeAlias = Mapping[str, str]
+NO_OPTIONS: Options = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How an account reaches its platform. ``repr`` never shows the token."""
+    """How an account reaches its platform. ``repr`` shows no secret."""
 
     token: str = field(default="", repr=False)
     base_url: str | None = None
-    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """None: the platform's own (`PlatformSpec.base_url`)."""
+    options: Options = field(default_factory=lambda: NO_OPTIONS)
     """Platform-specific, not secret (Matrix: ``user_id``)."""
+    proxy: str | None = field(default=None, repr=False)
+    """``http://[user:password@]host:port``; None: none."""
+    ca_file: str | None = None
+    """Certificates to trust instead of the system's (PEM)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +52,14 @@ class Response:
     """One HTTP answer; ``body`` is capped by the transport."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Names in lower case."""
-    body: bytes
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformSpec:
-    """A platform's row. Times in ms; limits as `Limit` per scope."""
+    """A platform's row. Times in ms; limits as `Limit`."""
 
     name: str
     rules: LaneRules
@@ -52,28 +68,52 @@ class PlatformSpec:
     needs_token: bool = True
     required_options: tuple[str, ...] = ()
     keepalive_ms: int = 3_000
+    """Refresh interval of typing; 0: never refreshed."""
     min_change_ms: int = 0
+    """Least time between two changes of one message's mark (done, error and removals are exempt)."""
     presentation: Literal["full", "ends"] = "full"
     post_clears_typing: bool = True
     ack_variant: Literal["default", "whatsapp"] = "default"
     concurrency: int = 4
     limits: Mapping[str, Limit] = field(default_factory=lambda: MappingProxyType({}))
-    """By scope: account, conversation, route, message."""
+    """By scope, as `actors.presence.pacing` names them."""
     emoji_allowed: frozenset[str] | None = None
     """Normalised emojis the platform accepts; None: any."""
     source: str = ""
+    """Where the facts come from; (R) marks a value that was chosen, not documented."""
 
 
-class HttpAdapter(Protocol):
-    """Two pure functions of a platform that is reached over HTTP."""
+class HttpAdapter(ABC):
+    """A platform that is reached over HTTP. All methods are pure; the last three have defaults that fit most.
+
+    The ``scope`` of a FORBIDDEN tells what is refused: "account" calls of this kind (marks, typing) of the
+    whole account, "conversation" everything there, None this kind of call there.
+    """
 
     spec: PlatformSpec
 
     def normalise(self, emoji: str) -> str | None:
-        """The form that is sent for ``emoji``; None: this platform cannot show it."""
+        """The form that is sent for ``emoji``; None: this platform cannot show it. Idempotent."""
+        return emoji or None
 
-    def request(self, command: Command, credentials: Credentials) -> Request:
-        """The call as an HTTP request."""
+    @abstractmethod
+    def request(self, command: Command, credentials: Credentials) -> Request | Outcome:
+        """The call as an HTTP request, or its outcome where no call is needed or possible."""
 
+    @abstractmethod
     def outcome(self, command: Command, response: Response) -> Outcome:
-        """The typed outcome of the platform's answer."""
+        """The typed outcome of the platform's answer to ``command``."""
+
+    def follow_up(self, command: Command, credentials: Credentials, response: Response) -> Command | None:
+        """The command to make at once in place of ``command``, when the answer says what it should have been
+        (the conversation has a new id, the mark's handle had to be looked up). None: ``response`` is the last
+        word."""
+        return None
+
+    def introduce(self, credentials: Credentials) -> Request | None:
+        """What must be asked before an account's first call. None: nothing."""
+        return None
+
+    def introduced(self, credentials: Credentials, response: Response) -> Credentials | Outcome:
+        """The credentials completed by the answer to `introduce`, or why there are none."""
+        return credentials

@@ -1,0 +1,100 @@
+"""JSON schemas and path patterns made from the publishers' specifications in `specs`."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import jsonschema
+import yaml
+
+SPECS = Path(__file__).parent / "specs"
+_SCALARS = {"Integer": "integer", "String": "string", "Boolean": "boolean"}
+
+
+@cache
+def telegram() -> dict[str, Any]:
+    """The Bot API's calls and types."""
+    loaded: dict[str, Any] = json.loads((SPECS / "telegram-bot-api.json").read_text("utf-8"))
+    return loaded
+
+
+def check_telegram(method: str, body: dict[str, Any]) -> None:
+    """Raises jsonschema.ValidationError when ``body`` is not a call of ``method``."""
+    jsonschema.validate(body, _object(telegram()["methods"][method]["fields"]))
+
+
+def telegram_emojis() -> set[str]:
+    """The emojis the Bot API lists."""
+    (field,) = [f for f in telegram()["types"]["ReactionTypeEmoji"]["fields"] if f["name"] == "emoji"]
+    return set(field["values"])
+
+
+def _object(fields: list[dict[str, Any]]) -> dict[str, Any]:
+    properties = {f["name"]: _any_of(f) for f in fields}
+    required = [f["name"] for f in fields if f["required"]]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _any_of(field: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"anyOf": [_type(name) for name in field["types"]]}
+    if "values" in field:
+        schema["enum"] = field["values"]
+    return schema
+
+
+def _type(name: str) -> dict[str, Any]:
+    if name in _SCALARS:
+        return {"type": _SCALARS[name]}
+    if name.startswith("Array of "):
+        return {"type": "array", "items": _type(name.removeprefix("Array of "))}
+    described = telegram()["types"][name]
+    if "subtypes" in described:
+        return {"oneOf": [_type(each) for each in described["subtypes"]]}
+    return _object(described["fields"])
+
+
+class MatrixCall:
+    """One operation of the client-server API."""
+
+    def __init__(self, file: str, path: str) -> None:
+        document = yaml.safe_load((SPECS / file).read_text("utf-8"))
+        operation = document["paths"][path]["put"]
+        self.base: str = document["servers"][0]["variables"]["basePath"]["default"]
+        self._path = path
+        self._parameters = {each["name"]: each["schema"] for each in operation["parameters"]}
+        self._body = operation["requestBody"]["content"]["application/json"]["schema"]
+
+    def check(self, target: str, body: bytes) -> dict[str, str]:
+        """Checks a PUT of ``body`` to ``target``. Returns the path's parameters, decoded. Raises AssertionError or
+        jsonschema.ValidationError."""
+        pattern = self.base + re.sub(r"\{(\w+)\}", r"(?P<\1>[^/?#]+)", self._path)
+        found = re.fullmatch(pattern, target)
+        assert found is not None, f"{target} is not {self._path}"
+        values = {name: unquote(value) for name, value in found.groupdict().items()}
+        for name, schema in self._parameters.items():
+            jsonschema.validate(values[name], {k: v for k, v in schema.items() if k != "format"})
+        jsonschema.validate(json.loads(body), self._body)
+        return values
+
+
+@cache
+def matrix_send() -> MatrixCall:
+    """Send an event to a room."""
+    return MatrixCall("matrix-room-send.yaml", "/rooms/{roomId}/send/{eventType}/{txnId}")
+
+
+@cache
+def matrix_redact() -> MatrixCall:
+    """Redact an event."""
+    return MatrixCall("matrix-redaction.yaml", "/rooms/{roomId}/redact/{eventId}/{txnId}")
+
+
+@cache
+def matrix_typing() -> MatrixCall:
+    """Start or stop typing."""
+    return MatrixCall("matrix-typing.yaml", "/rooms/{roomId}/typing/{userId}")

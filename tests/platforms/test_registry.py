@@ -1,0 +1,107 @@
+"""The registry, the rows in it, and the guide for adding a platform, which is run."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+import pytest
+
+import actors.platforms
+from actors.platforms import answers, registry
+from actors.platforms.spec import Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.presence.pacing import Limit
+from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+
+
+@pytest.mark.parametrize("name", sorted(registry.PLATFORMS))
+def test_each_platform_has_a_row_that_makes_sense(name: str) -> None:
+    spec = registry.adapter(name).spec
+    assert spec.name == name
+    assert spec.source
+    assert spec.rules.reactions in ("replace", "add_remove", "none")
+    assert spec.concurrency >= 1
+    assert spec.base_url is None or spec.base_url.startswith("https://")
+    if spec.rules.typing and spec.rules.typing_lifetime_ms:
+        assert 0 < spec.keepalive_ms < spec.rules.typing_lifetime_ms
+    for scope, limit in spec.limits.items():
+        assert scope.partition(".")[0] in ("account", "conversation", "route", "message")
+        assert isinstance(limit, Limit)
+    if spec.emoji_allowed is not None:
+        assert all(registry.adapter(name).normalise(emoji) == emoji for emoji in spec.emoji_allowed)
+
+
+@pytest.mark.parametrize("name", sorted(registry.PLATFORMS))
+@pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff\xfe", b'{"ok":true', b"null", b'"ok"'])
+@pytest.mark.parametrize("status", [200, 204, 302, 400, 401, 403, 404, 408, 409, 418, 429, 500, 503, 599])
+def test_no_answer_is_too_strange_for_an_outcome(name: str, body: bytes, status: int) -> None:
+    adapter = registry.adapter(name)
+    for op in Op:
+        command = Command(op, "!c:d", "1", "$m", "👀", None, idempotency_key="k")
+        response = Response(status, {"retry-after": "nan"}, body)
+        assert isinstance(adapter.outcome(command, response), Outcome)
+        assert adapter.follow_up(command, Credentials(), response) is None
+
+
+def test_an_unknown_platform_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"unknown platform 'icq'; known are matrix, sandbox, telegram"):
+        registry.adapter("icq")
+
+
+def test_the_guide_s_example_is_a_whole_platform() -> None:
+    guide = actors.platforms.__doc__ or ""
+    found = re.search(r"complete::\n\n(.*?)\nThe line", guide, re.DOTALL)
+    assert found is not None
+    scope: dict[str, Any] = {
+        each.__name__: each
+        for each in (PlatformSpec, LaneRules, Limit, HttpAdapter, Request, Outcome, OutcomeKind, Op)
+    }
+    scope |= {name: getattr(answers, name) for name in ("segment", "json_object", "text_at", "by_status")}
+    exec(textwrap.dedent(found.group(1)), scope)
+    adapter = scope["ExampleAdapter"]()
+    request = adapter.request(Command(Op.SET, "a/b", None, "m", "👀"), Credentials(token="t"))
+    assert request.path == "/v1/rooms/a%2Fb/messages/m/reactions/%F0%9F%91%80"
+    assert adapter.outcome(Command(Op.SET, "a"), Response(400, {}, b'{"error":"message_gone"}')) == Outcome(
+        OutcomeKind.GONE
+    )
+    assert len(guide.splitlines()) < 60
+
+
+# --- what platforms have in common -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (200, OutcomeKind.OK),
+        (204, OutcomeKind.OK),
+        (301, OutcomeKind.BAD_REQUEST),
+        (400, OutcomeKind.BAD_REQUEST),
+        (401, OutcomeKind.AUTH),
+        (403, OutcomeKind.FORBIDDEN),
+        (404, OutcomeKind.BAD_REQUEST),
+        (408, OutcomeKind.TRANSIENT),
+        (429, OutcomeKind.RATE_LIMITED),
+        (500, OutcomeKind.TRANSIENT),
+        (524, OutcomeKind.TRANSIENT),
+    ],
+)
+def test_each_status_has_its_class(status: int, kind: OutcomeKind) -> None:
+    assert answers.by_status(Response(status)).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("value", "ms"),
+    [(5, 5_000), (0, 0), (0.0001, 1), (1.5, 1_500), (-1, None), (True, None), ("5", None), (None, None),
+     (float("nan"), None), (float("inf"), None), ([], None)],
+)  # fmt: skip
+def test_a_waiting_time_is_rounded_up_or_none(value: object, ms: int | None) -> None:
+    assert answers.duration_ms(value, 1_000) == ms
+
+
+@pytest.mark.parametrize(
+    ("header", "ms"), [("5", 5_000), ("0.25", 250), (" 3 ", 3_000), ("", None), ("soon", None), ("inf", None)]
+)
+def test_the_retry_after_header_is_seconds(header: str, ms: int | None) -> None:
+    assert answers.retry_after_ms({"retry-after": header}) == ms
