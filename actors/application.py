@@ -1,0 +1,280 @@
+"""The supervisor tree, its start and its stop.
+
+    Root (one for one)
+      PlatformIOActor, one per account
+      ConversationsSupervisor
+        ConversationSupervisor, one per live conversation
+          ReactionActor, TypingActor
+      RouterActor
+      ShutdownActor, while stopping
+
+Everything that must outlive an actor is built here and handed to it at each start. The same tree runs on the real hub and
+under the manual driver; what differs is the runtime, the ports of the platforms and the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from actors.config import Account, Config, Reload
+from actors.conversation import Conversation, ConversationParked, conversation_spec
+from actors.keys import CONVERSATIONS, ROUTER, conversation_key, io_key
+from actors.ledger import AccountLedger, Ledger
+from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
+from actors.platform_io import (
+    AccountIO,
+    PlatformIOActor,
+    Retold,
+    Revive,
+    ShowMark,
+    TypeStart,
+    TypeStop,
+    TypeWithdraw,
+)
+from actors.platforms.port import PlatformPort
+from actors.presence.lanes import Lanes
+from actors.presence.pacing import Pacing
+from actors.presence.run import EndedRun
+from actors.presence.runs import RunTable
+from actors.presence.terms import RetryRules
+from actors.router import (
+    ConversationsLost,
+    ConversationStarted,
+    EndAll,
+    RouterActor,
+    RouterFailedOn,
+    RouterState,
+    StartConversation,
+)
+from actors.runtime import Actor, ActorRef, ChildSpec, Runtime, Supervisor
+
+PortFor = Callable[[Account], PlatformPort]
+DRAIN_POLL_MS = 10
+
+
+class ConversationsSupervisor(Supervisor):
+    """Parent of all conversations: starts them on request. One that cannot be kept up is given back to the router."""
+
+    many = True
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        self._parts = parts
+
+    def on_start(self) -> None:
+        router = self.runtime.lookup(ROUTER)
+        if router is not None:
+            router.tell(ConversationsLost())
+
+    def on_receive(self, message: Any) -> Any:
+        if not isinstance(message, StartConversation):
+            return super().on_receive(message)
+        state = message.state
+        key = conversation_key(state.account, state.conversation)
+        if key not in self.children:
+            self.start_child(conversation_spec(state, self._parts.intensity, self._parts.period_ms))
+        state.router.tell(ConversationStarted((state.account, state.conversation)))
+        return None
+
+    def on_child_gave_up(self, child: ChildSpec) -> None:
+        state: Conversation = child.args[0]
+        state.router.tell(ConversationParked((state.account, state.conversation)))
+
+
+@dataclass(frozen=True, slots=True)
+class StartAccount:
+    """A configuration has named a new account."""
+
+    account: AccountIO
+
+
+@dataclass(frozen=True, slots=True)
+class WhoRoutes:
+    """To the root: the answer is the router's ref."""
+
+
+class Root(Supervisor):
+    """Top of the tree. Accounts and router come back whatever happens: a fault of one is not the end of the others."""
+
+    intensity = 1_000_000_000
+    """Never given up; the back-off keeps a lasting fault from burning the machine."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        self._parts = parts
+
+    def on_start(self) -> None:
+        parts = self._parts
+        for account in parts.accounts.values():
+            self._start_account(account)
+        conversations = self.start_child(
+            ChildSpec(id=CONVERSATIONS, cls=ConversationsSupervisor, args=(parts,), key=CONVERSATIONS)
+        )
+        self.start_child(ChildSpec(id=ROUTER, cls=RouterActor, args=(parts.router, conversations), key=ROUTER))
+
+    def on_receive(self, message: Any) -> Any:
+        if isinstance(message, WhoRoutes):
+            return self.runtime.lookup(ROUTER)
+        if isinstance(message, StartAccount):
+            self._start_account(message.account)
+            return None
+        return super().on_receive(message)
+
+    def _start_account(self, account: AccountIO) -> None:
+        key = io_key(account.name)
+        self.start_child(ChildSpec(id=key, cls=PlatformIOActor, args=(account,), key=key))
+
+    def on_child_failed(self, child: ChildSpec, message: Any, error: BaseException) -> None:
+        ref = self.runtime.lookup(child.id)
+        if ref is None:
+            return
+        if child.id == ROUTER:
+            ref.tell(RouterFailedOn(message))
+        elif isinstance(message, ShowMark | TypeStart | TypeStop | TypeWithdraw):
+            ref.tell(Retold(message))
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the tree is made of; plain data that outlives every actor of it."""
+
+    accounts: dict[str, AccountIO]
+    router: RouterState
+    intensity: int
+    period_ms: int
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing is open, shown, wanted or under way."""
+        conversations = self.router.conversations.values()
+        return (
+            not self.router.runs.open
+            and all(entry.state.idle and not entry.waiting for entry in conversations)
+            and all(account.lanes.idle for account in self.accounts.values())
+        )
+
+
+class ShutdownActor(Actor):
+    """Ends all runs, waits until nothing of ours shows any more or the time is over, and says how it went."""
+
+    def __init__(self, parts: Parts, router: ActorRef, budget_ms: int, done: Callable[[bool], None]) -> None:
+        super().__init__()
+        self._parts = parts
+        self._router = router
+        self._budget_ms = budget_ms
+        self._done = done
+        self._deadline_ms = 0
+
+    def on_start(self) -> None:
+        self._deadline_ms = self.now_ms + self._budget_ms
+        self._router.tell(EndAll("shutdown"))
+        self.schedule(0, "look", key="look")
+
+    def on_receive(self, message: Any) -> None:
+        if self._parts.at_rest or self.now_ms >= self._deadline_ms:
+            self._done(self._parts.at_rest)
+            self.stop()
+        else:
+            self.schedule(min(DRAIN_POLL_MS, self._deadline_ms - self.now_ms), "look", key="look")
+
+
+class Application:
+    """One livesign: its tree on a runtime. `submit` works from any thread."""
+
+    def __init__(self, config: Config, runtime: Runtime, port_for: PortFor, ledger: Ledger) -> None:
+        self.config = config
+        self.runtime = runtime
+        self._port_for = port_for
+        self._ledger = ledger
+        self.stopping = False
+        runs = RunTable(config.policy)
+        idle_ms = max((account.idle_ms for account in config.accounts.values()), default=60_000)
+        self.parts = Parts(
+            accounts={account.name: self._account_io(account) for account in config.accounts.values()},
+            router=RouterState(runs, config.policy, tuple(config.accounts), idle_ms=idle_ms),
+            intensity=config.supervision.intensity,
+            period_ms=config.supervision.period_ms,
+        )
+        self._root: ActorRef | None = None
+        self._router: ActorRef | None = None
+
+    def _account_io(self, account: Account) -> AccountIO:
+        lanes = Lanes(
+            account.name,
+            account.spec.rules,
+            Pacing(account.limits, account.reserve),
+            RetryRules(),
+            account.calls.concurrency,
+            key_prefix=f"{self.runtime.clock.wall_ms():x}-",
+        )
+        return AccountIO(
+            account.name,
+            lanes,
+            self._port_for(account),
+            AccountLedger(self._ledger, account.name),
+            account.calls.deadline_ms,
+            account.calls.typing_deadline_ms,
+        )
+
+    def start(self) -> None:
+        """Start the tree, and wait until it stands."""
+        self._root = self.runtime.spawn(Root, self.parts, key="root")
+        self._router = self._root.ask(WhoRoutes())
+
+    def submit(self, message: FromClient | SessionUp | SessionDown | Subscription | SubscriptionEnded) -> None:
+        """Hand something of a client to the router."""
+        assert self._router is not None
+        self._router.tell(message)
+
+    def on_ended(self, told: Callable[[EndedRun], None]) -> None:
+        """Call ``told`` in the runtime's thread for every run that ends."""
+        self.parts.router.on_ended = told
+
+    def shut_down(self, budget_ms: int, done: Callable[[bool], None]) -> None:
+        """Take back all that shows, then call ``done`` with whether that worked within ``budget_ms``."""
+        assert self._router is not None
+        self.stopping = True
+        self.runtime.spawn(ShutdownActor, self.parts, self._router, budget_ms, done)
+
+    def close(self) -> None:
+        """Stop the tree and let go of connections and ledger; what shows is left as it is."""
+        self.runtime.shutdown()
+        for account in self.parts.accounts.values():
+            account.port.close()
+        self._ledger.close()
+
+    def reload(self, change: Reload) -> None:
+        """Use another configuration: credentials and limits at once, settings for runs that open from now on."""
+        self.config = change.config
+        self.parts.router.runs.use_policies(change.config.policy)
+        self.parts.router.policy_for = change.config.policy
+        for name in change.changed:
+            account, held = change.config.accounts[name], self.parts.accounts[name]
+            held.port.close()
+            held.port = self._port_for(account)
+            held.deadline_ms = account.calls.deadline_ms
+            held.typing_deadline_ms = account.calls.typing_deadline_ms
+            held.lanes.change(
+                account.limits, account.reserve, account.calls.concurrency, self.runtime.clock.now_ms()
+            )
+            ref = self.runtime.lookup(io_key(name))
+            if ref is not None:
+                ref.tell(Revive())
+        for name in change.added:
+            self.parts.accounts[name] = self._account_io(change.config.accounts[name])
+            assert self._root is not None
+            self._root.tell(StartAccount(self.parts.accounts[name]))
+        self.parts.router.accounts = tuple(change.config.accounts)
+
+    def counters(self) -> dict[str, int]:
+        """Everything that is counted, by name."""
+        total: Counter[str] = Counter()
+        for account in self.parts.accounts.values():
+            total.update(account.lanes.counters)
+        total.update(self.parts.router.counters)
+        total.update(self.parts.router.runs.counters)
+        total.update(self.runtime.counters)
+        return dict(total)

@@ -1,0 +1,373 @@
+"""One conversation: a ReactionActor and a TypingActor under their ConversationSupervisor.
+
+The actors are thin drivers: they feed a pure machine, perform its effects and schedule its timers. The machines are
+plain data in `Conversation`, owned by the supervisor and handed to the actors at each start, so a crash costs the one
+message that caused it. After a restart an actor re-arms its timers and tells again what it desires. If the message that
+failed was a terminal, the supervisor tells the router, and the run ends as an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.keys import conversation_key, reaction_key, typing_key
+from actors.platform_io import Release, ShowMark, TypeStart, TypeStop, TypeWithdraw
+from actors.presence.policy import Policy
+from actors.presence.reaction import ReactionMachine
+from actors.presence.terms import (
+    Cancel,
+    Clear,
+    Effect,
+    Finished,
+    MarkReport,
+    Rank,
+    RunInfo,
+    RunKey,
+    Schedule,
+    Show,
+    StartTyping,
+    StopTyping,
+    TypingReport,
+    WithdrawTyping,
+)
+from actors.presence.typing import TypingMachine
+from actors.runtime import Actor, ActorRef, ChildSpec, Restart, Supervisor
+from protocol import events
+from protocol.events import Event
+
+Thread = str | None
+Place = tuple[str, str]
+"""(account, conversation)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """An event of a run for both machines; ``info`` is None for a bare typing scope."""
+
+    info: RunInfo | None
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDue:
+    """A reaction machine's timer."""
+
+    run: str
+    key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TypingDue:
+    """A typing machine's timer."""
+
+    thread: Thread
+    key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PassivateIfIdle:
+    """Stop the conversation if nothing is left to do; answered to the router with `Passivated` or `StillBusy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passivated:
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class StillBusy:
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationParked:
+    """The restart budget of a conversation is spent; its actors are stopped."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The marks of an ended run are at rest."""
+
+    key: RunKey
+    not_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalCrashed:
+    """An actor failed on the terminal of this run."""
+
+    info: RunInfo
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The plain data of one conversation: what its actors do not own."""
+
+    account: str
+    conversation: str
+    policy: Policy
+    """The settings of bare typing scopes."""
+    io: ActorRef
+    router: ActorRef
+    reactions: dict[str, ReactionMachine] = field(default_factory=dict)
+    """By run."""
+    owners: dict[str, str] = field(default_factory=dict)
+    """Message to the run that owns its marks."""
+    typing: dict[Thread, TypingMachine] = field(default_factory=dict)
+    """By target."""
+    targets: dict[str, Thread] = field(default_factory=dict)
+    """Where a run types, if it has moved."""
+
+    @property
+    def idle(self) -> bool:
+        return not self.reactions and not self.typing
+
+    @property
+    def timers(self) -> int:
+        """Armed timers of its machines."""
+        machines = (*self.reactions.values(), *self.typing.values())
+        return sum(len(machine.deadlines) for machine in machines)
+
+
+class ReactionActor(Actor):
+    """Drives the reaction machines of one conversation."""
+
+    def __init__(self, state: Conversation) -> None:
+        super().__init__()
+        self._state = state
+
+    def on_start(self) -> None:
+        for run, machine in list(self._state.reactions.items()):
+            self._perform(run, machine, machine.restart(self.now_ms))
+
+    def on_receive(self, message: Any) -> None:
+        match message:
+            case Deliver(info, event):
+                self._deliver(info, event)
+            case MarkDue(run, key):
+                machine = self._state.reactions.get(run)
+                if machine is not None:
+                    self._perform(run, machine, machine.on_timeout(key, self.now_ms))
+            case MarkReport():
+                run = self._state.owners.get(message.message, "")
+                machine = self._state.reactions.get(run)
+                if machine is not None:
+                    self._perform(run, machine, machine.on_mark(message, self.now_ms))
+
+    def _deliver(self, info: RunInfo, event: Event) -> None:
+        run = info.key.run
+        machine = self._state.reactions.get(run)
+        if machine is None:
+            if isinstance(event, (*events.TERMINAL_EVENTS, events.Restore, events.Sent)):
+                return
+            machine = self._state.reactions[run] = ReactionMachine(info)
+        minute = 0 if info.policy.status.quiet_minutes is None else local_minute(self.clock.wall_ms())
+        effects = machine.handle(event, self.now_ms, local_minute=minute)
+        assert info.message is not None
+        before = self._state.owners.get(info.message)
+        if before != run:
+            self._state.owners[info.message] = run
+            older = None if before is None else self._state.reactions.pop(before, None)
+            if older is not None:
+                self._perform(before or "", older, older.disown())
+                if not any(isinstance(effect, Show) for effect in effects):
+                    effects = [Clear(), *effects]
+        self._perform(run, machine, effects)
+
+    def _perform(self, run: str, machine: ReactionMachine, effects: Sequence[Effect]) -> None:
+        info = machine.info
+        for effect in effects:
+            match effect:
+                case Show(chain, rank):
+                    self._show(info, chain, rank)
+                case Clear(rank):
+                    self._show(info, (), rank)
+                case Schedule(key, at_ms):
+                    self.schedule_at(at_ms, MarkDue(run, key), key=(run, key))
+                case Cancel(key):
+                    self.cancel((run, key))
+                case Finished(not_shown):
+                    self._finish(run, info, not_shown)
+
+    def _show(self, info: RunInfo, chain: tuple[str, ...], rank: Rank) -> None:
+        assert info.message is not None
+        self._state.io.tell(ShowMark(info.key.conversation, info.message, chain, rank, info.forum))
+
+    def _finish(self, run: str, info: RunInfo, not_shown: bool) -> None:
+        self._state.reactions.pop(run, None)
+        if info.message is not None and self._state.owners.get(info.message) == run:
+            del self._state.owners[info.message]
+            self._state.io.tell(Release(info.key.conversation, info.message))
+        self._state.router.tell(Settled(info.key, not_shown))
+
+
+class TypingActor(Actor):
+    """Drives the typing machines of one conversation: one per target."""
+
+    def __init__(self, state: Conversation) -> None:
+        super().__init__()
+        self._state = state
+
+    def on_start(self) -> None:
+        for thread, machine in list(self._state.typing.items()):
+            self._perform(thread, machine, machine.restart(self.now_ms))
+
+    def on_receive(self, message: Any) -> None:
+        match message:
+            case Deliver(info, event):
+                self._deliver(info, event)
+            case TypingDue(thread, key):
+                machine = self._state.typing.get(thread)
+                if machine is not None:
+                    self._perform(thread, machine, machine.on_timeout(key, self.now_ms))
+            case TypingReport():
+                self._report(message)
+
+    def _report(self, report: TypingReport) -> None:
+        machine = self._state.typing.get(report.thread)
+        if machine is None:
+            return
+        if report.token is None:
+            effects = machine.on_stopped(report.outcome, self.now_ms)
+        else:
+            effects = machine.on_started(report.token, report.outcome, self.now_ms, called=report.called)
+        self._perform(report.thread, machine, effects)
+
+    def _deliver(self, info: RunInfo | None, event: Event) -> None:
+        thread = self._target(info, event)
+        if isinstance(event, events.Moved) and info is not None and info.policy.typing.in_threads:
+            self._move(info, thread, event.thread)
+            thread = event.thread
+        machine = self._state.typing.get(thread)
+        if machine is None:
+            machine = self._machine(thread)
+        self._perform(thread, machine, machine.handle(info, event, self.now_ms))
+        if info is not None and isinstance(event, events.TERMINAL_EVENTS):
+            self._state.targets.pop(info.key.run, None)
+
+    def _target(self, info: RunInfo | None, event: Event) -> Thread:
+        if info is None:
+            assert isinstance(event, events.TypingStart | events.TypingStop)
+            return event.thread
+        if not info.policy.typing.in_threads:
+            return None
+        return self._state.targets.get(info.key.run, info.thread)
+
+    def _move(self, info: RunInfo, old: Thread, new: Thread) -> None:
+        """The run's reply goes to another thread: it leaves one target and joins the other."""
+        if old == new:
+            return
+        self._state.targets[info.key.run] = new
+        before = self._state.typing.get(old)
+        if before is None:
+            return
+        member, effects = before.leave(info.key, self.now_ms)
+        self._perform(old, before, effects)
+        if member is not None:
+            after = self._state.typing.get(new) or self._machine(new)
+            self._perform(new, after, after.join(member, self.now_ms))
+
+    def _machine(self, thread: Thread) -> TypingMachine:
+        machine = self._state.typing[thread] = TypingMachine(self._state.policy)
+        return machine
+
+    def _perform(self, thread: Thread, machine: TypingMachine, effects: Sequence[Effect]) -> None:
+        conversation = self._state.conversation
+        for effect in effects:
+            match effect:
+                case StartTyping(token):
+                    self._state.io.tell(TypeStart(conversation, thread, token, machine.forum))
+                case StopTyping():
+                    self._state.io.tell(TypeStop(conversation, thread))
+                case WithdrawTyping():
+                    self._state.io.tell(TypeWithdraw(conversation, thread))
+                case Schedule(key, at_ms):
+                    self.schedule_at(at_ms, TypingDue(thread, key), key=(thread, key))
+                case Cancel(key):
+                    self.cancel((thread, key))
+        if machine.idle:
+            self._state.typing.pop(thread, None)
+
+
+class ConversationSupervisor(Supervisor):
+    """Starts, watches and restarts the two actors of a conversation; owns what they must not lose.
+
+    Each of the two has its own restart budget. When one is spent, the router is told and the conversation ends.
+    """
+
+    intensity = 1_000_000
+    """The budget that counts is each child's."""
+
+    def __init__(self, state: Conversation, child_intensity: int, child_period_ms: int) -> None:
+        super().__init__()
+        self._state = state
+        self._child_intensity = child_intensity
+        self._child_period_ms = child_period_ms
+
+    def on_start(self) -> None:
+        account, conversation = self._state.account, self._state.conversation
+        for cls, key in (
+            (ReactionActor, reaction_key(account, conversation)),
+            (TypingActor, typing_key(account, conversation)),
+        ):
+            self.start_child(
+                ChildSpec(
+                    id=cls,
+                    cls=cls,
+                    args=(self._state,),
+                    key=key,
+                    intensity=self._child_intensity,
+                    period_ms=self._child_period_ms,
+                )
+            )
+
+    def on_child_failed(self, child: ChildSpec, message: Any, error: BaseException) -> None:
+        if isinstance(message, Deliver) and message.info is not None and is_terminal(message.event):
+            self._state.router.tell(TerminalCrashed(message.info))
+
+    def on_child_gave_up(self, child: ChildSpec) -> None:
+        self._state.router.tell(ConversationParked((self._state.account, self._state.conversation)))
+        self.stop()
+
+    def on_receive(self, message: Any) -> Any:
+        if not isinstance(message, PassivateIfIdle):
+            return super().on_receive(message)
+        place = (self._state.account, self._state.conversation)
+        if self._state.idle and not any(child.depth for child in self.children.values()):
+            self._state.router.tell(Passivated(place))
+            self.stop()
+        else:
+            self._state.router.tell(StillBusy(place))
+        return None
+
+
+def is_terminal(event: Event) -> bool:
+    """Whether this event ends its run."""
+    if isinstance(event, events.Error):
+        return event.scope == "run"
+    return isinstance(event, events.TERMINAL_EVENTS)
+
+
+def local_minute(wall_ms: int) -> int:
+    """Minute of the local day, for quiet hours."""
+    local = time.localtime(wall_ms / 1000)
+    return local.tm_hour * 60 + local.tm_min
+
+
+def conversation_spec(state: Conversation, intensity: int, period_ms: int) -> ChildSpec:
+    """How the conversations' supervisor starts this one."""
+    key = conversation_key(state.account, state.conversation)
+    return ChildSpec(
+        id=key,
+        cls=ConversationSupervisor,
+        args=(state, intensity, period_ms),
+        key=key,
+        restart=Restart.TRANSIENT,
+        intensity=intensity,
+        period_ms=period_ms,
+    )

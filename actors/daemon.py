@@ -1,0 +1,181 @@
+"""One running livesign: runtime, platform ports, application and server, put together on the present thread's hub.
+
+`actors.serve` makes a process of it and `actors.demo` a show. An account on platform ``sandbox`` without a
+``base_url`` gets a chat service of its own in here, with the account's options; its address is in `sandboxes`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import gevent
+from gevent.event import AsyncResult, Event
+
+from actors.application import Application
+from actors.config import Account, Config, Reload, reload
+from actors.ledger import Ledger, MemoryLedger
+from actors.platforms.port import HttpPlatform, PlatformPort
+from actors.runtime import Runtime
+from actors.sandbox import SandboxOptions, SandboxService
+from actors.server import Server
+
+log = logging.getLogger("livesign")
+
+_GRACE_S = 1.0
+"""A drain that has not answered this long after its budget never will."""
+
+
+class Daemon:
+    """Built, then `start`-ed, then `stop`-ped, once. All in one thread, whose hub it uses."""
+
+    def __init__(self, config: Config, runtime: Runtime | None = None) -> None:
+        """Raises ValueError and OSError where an account's port cannot be made; nothing is left running then."""
+        self.runtime = runtime or Runtime(name="livesign")
+        self.sandboxes: dict[str, SandboxService] = {}
+        """In-process chat services by account."""
+        self.gauges: dict[str, Callable[[], int]] = {
+            "actors": lambda: self.runtime.actor_count,
+            "backlog": lambda: self.runtime.backlog,
+            "conversations": lambda: len(self.application.parts.router.conversations),
+            "open_runs": lambda: len(self.application.parts.router.runs.open),
+            "timers": lambda: self.runtime.armed_timers,
+        }
+        """Present values that `stats` adds to what is counted."""
+        self._prepared: dict[str, PlatformPort] = {}
+        self._counters: Counter[str] = Counter()
+        try:
+            self.application = Application(config, self.runtime, self._port, open_ledger(config.ledger_path))
+        except BaseException:
+            self._stop_sandboxes()
+            raise
+        self.server = Server(
+            config.server,
+            _Door(self.application),
+            backlog=lambda: self.runtime.backlog,
+            accounts=lambda: self.application.config.accounts,
+            stats=self.stats,
+        )
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force."""
+        return self.application.config
+
+    @property
+    def alive(self) -> bool:
+        """Whether the tree still stands; once it has fallen nothing more can be done here."""
+        return self.runtime.lookup("root") is not None
+
+    def start(self) -> None:
+        """Start the tree and listen. Raises `actors.server.ListenError`, and then nothing runs any more."""
+        try:
+            self.application.start()
+            self.server.start()
+        except BaseException:
+            self._close()
+            raise
+
+    def stop(self, hurry: Event | None = None) -> bool:
+        """Take back what shows, within ``shutdown.budget_ms``, while the clients are sent away; then end.
+
+        True: nothing of ours is left on the platforms. Once ``hurry`` is set, what still shows stays.
+        """
+        drained: AsyncResult[bool] = AsyncResult()
+        budget_ms = self.config.shutdown_budget_ms
+        try:
+            if self.alive:
+                self.application.shut_down(budget_ms, drained.set)
+            else:
+                drained.set(False)
+            leaving = gevent.spawn(self.server.stop)
+            gevent.wait([drained, hurry or Event()], timeout=budget_ms / 1_000 + _GRACE_S, count=1)
+            leaving.join()
+        finally:
+            self._close()
+        return drained.ready() and bool(drained.value)
+
+    def reload(self, config: Config) -> Reload:
+        """Use another configuration, as `actors.config.reload` allows.
+
+        Raises ConfigError, ValueError or OSError; then nothing has changed.
+        """
+        try:
+            change = reload(self.config, config)
+            try:
+                for name in (*change.changed, *change.added):
+                    self._prepared[name] = self._make_port(config.accounts[name])
+            except BaseException:
+                for port in self._prepared.values():
+                    port.close()
+                self._prepared.clear()
+                raise
+        except BaseException:
+            self._counters["reloads_refused"] += 1
+            raise
+        self.application.reload(change)
+        self._counters["reloads"] += 1
+        return change
+
+    def stats(self) -> dict[str, int]:
+        """Everything that is counted or can be measured, by name; those of the server begin with ``server_``."""
+        numbers = Counter(self.application.counters())
+        numbers.update({f"server_{name}": value for name, value in self.server.counters.items()})
+        numbers.update(self._counters)
+        numbers.update({name: gauge() for name, gauge in self.gauges.items()})
+        return dict(sorted(numbers.items()))
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    def _port(self, account: Account) -> PlatformPort:
+        return self._prepared.pop(account.name, None) or self._make_port(account)
+
+    def _make_port(self, account: Account) -> PlatformPort:
+        credentials = account.credentials
+        if account.platform == "sandbox" and credentials.base_url is None:
+            service = self.sandboxes.get(account.name)
+            if service is None:
+                service = self.sandboxes[account.name] = SandboxService(options=sandbox_options(account)).start()
+            token = credentials.token or account.name
+            credentials = replace(credentials, base_url=service.base_url, token=token)
+        return HttpPlatform(account.adapter, credentials, concurrency=account.calls.concurrency)
+
+    def _close(self) -> None:
+        self.application.close()
+        self.runtime.close()
+        self._stop_sandboxes()
+
+    def _stop_sandboxes(self) -> None:
+        for service in self.sandboxes.values():
+            service.stop()
+        self.sandboxes.clear()
+
+
+class _Door:
+    """The way from sessions to the router, whichever actor that is at the moment."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def tell(self, message: Any) -> None:
+        self._application.submit(message)
+
+
+def open_ledger(path: str) -> Ledger:
+    """The ledger at ``path`` (``:memory:`` or a directory)."""
+    return MemoryLedger()
+
+
+def sandbox_options(account: Account) -> SandboxOptions:
+    """The chat service that an account's options describe. Raises ValueError for options that make no sense."""
+    rules = account.spec.rules
+    return SandboxOptions(
+        reactions=rules.reactions,  # type: ignore[arg-type]  # the adapter has checked it
+        typing_stop=rules.typing_stop,
+        typing_lifetime_ms=rules.typing_lifetime_ms,
+        post_clears_typing=account.spec.post_clears_typing,
+        typing_in=account.typing_in,  # type: ignore[arg-type]  # one of the two
+    )

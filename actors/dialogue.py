@@ -1,0 +1,174 @@
+"""What a connection says and hears, without its socket.
+
+- First map: `Hello` with a token on TCP; on a Unix socket the user is known, so `Hello` is optional, and a
+  token too.
+- A bad event is answered with `Rejected` and changes nothing. Broken framing, a refused `Hello`, and anything
+  but a good `Hello` from a stranger end the connection.
+- An id that the session has used before is acknowledged as duplicate and not applied. An event that was
+  refused has not used its id.
+- What a client may do is its grant; which accounts there are is the router's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from actors.grants import Grant
+from actors.messages import FromClient, Subscription, SubscriptionEnded
+from actors.server_context import ServerContext
+from actors.sessions import Session
+from protocol import events
+from protocol.errors import DecodeError
+from protocol.events import Ack, Code, Event, Hello, Pong, Rejected, Reply, StatsReply, Welcome
+
+log = logging.getLogger("livesign.server")
+
+NO_EXECUTION = "this version cannot hand calls to an executor"
+
+
+class Dialogue:
+    """One connection's side of the protocol; ``put`` takes the replies.
+
+    ``grant`` None: a stranger, who has to show a token first.
+    """
+
+    def __init__(
+        self, context: ServerContext, peer: str, grant: Grant | None, put: Callable[[Reply], None]
+    ) -> None:
+        self._context = context
+        self._peer = peer
+        self._put = put
+        self.grant = grant
+        self.session: Session | None = None
+        self.owed = 0
+        """Events with an id that the router has not answered yet."""
+        self.pings = False
+        """Whether the peer pings, and so wants to be watched."""
+        self._role = "send"
+        self._subscribed = False
+
+    def take(self, item: Event | DecodeError) -> str | None:
+        """Handle what the decoder gave. Returns the reason to close the connection, if there is one."""
+        if isinstance(item, DecodeError):
+            self._context.counters["events_rejected"] += 1
+            self._put(item.reply())
+            return item.detail if item.fatal or self.grant is None else None
+        session = self.session
+        if session is None:
+            if isinstance(item, Hello):
+                return self._hello(item)
+            if self.grant is None:
+                return self._turn_away(
+                    item, "unauthorized", "type", "the first map on TCP is a hello with a token"
+                )
+            session = self.session = self._context.sessions.join(self.grant.principal, None, told=False)
+        self._context.counters["events"] += 1
+        if isinstance(item, (events.RunEvent, events.Alive)):
+            self._forward(session, item)
+        elif isinstance(item, events.Ping):
+            self.pings = True
+            self._answer(item, Pong())
+        elif isinstance(item, events.Stats):
+            self._answer(item, StatsReply(counters=self._context.stats()))
+        elif isinstance(item, events.Subscribe):
+            self._subscribe(session, item)
+        elif isinstance(item, Hello):
+            self._reject(item, "bad_value", "type", "hello is the first map of a connection")
+        else:
+            self._reject(item, "unauthorized", "type", "only the executor of an account answers calls")
+        return None
+
+    def reply(self, reply: Reply) -> None:
+        """The router's answer, or a state for a subscriber. Never blocks."""
+        if isinstance(reply, (Ack, Rejected)) and reply.id is not None:
+            self.owed -= 1
+            if isinstance(reply, Rejected) and self.session is not None:
+                self.session.forget(reply.id)
+        self._put(reply)
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        if self.session is None:
+            return
+        if self._subscribed:
+            self._context.router.tell(SubscriptionEnded(self.session.key, self.reply))
+        self._context.sessions.leave(self.session)
+
+    # --- the kinds of event --------------------------------------------------------------------------------
+
+    def _hello(self, hello: Hello) -> str | None:
+        context = self._context
+        if hello.protocol != events.PROTOCOL_VERSION:
+            detail = f"this server speaks protocol {events.PROTOCOL_VERSION}"
+            return self._turn_away(hello, "bad_value", "protocol", detail)
+        if hello.token is not None:
+            self.grant = context.grant_of(hello.token)
+            if self.grant is None:
+                log.warning("%s: refused, unknown token", self._peer)
+                return self._turn_away(hello, "unauthorized", "token", "unknown token")
+        if self.grant is None:
+            return self._turn_away(hello, "missing_field", "token", "hello needs a token here")
+        if hello.role == "execute":
+            return self._turn_away(hello, "bad_value", "role", NO_EXECUTION)
+        if hello.role not in self.grant.may:
+            return self._turn_away(hello, "unauthorized", "role", f"no grant to {hello.role}")
+        self._role = hello.role
+        session = self.session = context.sessions.join(self.grant.principal, hello.session, told=True)
+        log.info("%s: session %s, client %.40r", self._peer, session.key, hello.client)
+        welcome = Welcome(
+            protocol=events.PROTOCOL_VERSION,
+            server=context.name,
+            session=session.name,
+            accounts=[name for name in context.accounts() if self.grant.allows(name)],
+            limits=context.limits(),
+        )
+        self._answer(hello, welcome)
+        return None
+
+    def _forward(self, session: Session, event: events.RunEvent | events.Alive) -> None:
+        grant = self.grant
+        assert grant is not None
+        if self._role != "send":
+            self._reject(event, "unauthorized", "type", f"this connection's role is {self._role}")
+        elif "send" not in grant.may:
+            self._reject(event, "unauthorized", "type", "no grant to send")
+        elif event.account is not None and not grant.allows(event.account):
+            self._reject(event, "unauthorized", "account", f"no grant for account {event.account!r}")
+        elif event.id is not None and session.is_repeat(event.id):
+            self._context.counters["events_repeated"] += 1
+            self._put(Ack(id=event.id, result="duplicate"))
+        else:
+            if event.id is not None:
+                self.owed += 1
+            self._context.router.tell(FromClient(session.key, event, self.reply, grant.accounts))
+
+    def _subscribe(self, session: Session, event: events.Subscribe) -> None:
+        grant = self.grant
+        assert grant is not None
+        if "subscribe" not in grant.may:
+            self._reject(event, "unauthorized", "type", "no grant to subscribe")
+        elif event.what == "calls":
+            self._reject(event, "bad_value", "what", NO_EXECUTION)
+        elif event.account is not None and not grant.allows(event.account):
+            self._reject(event, "unauthorized", "account", f"no grant for account {event.account!r}")
+        else:
+            self._subscribed = True
+            if event.id is not None:
+                self.owed += 1
+            self._context.router.tell(Subscription(session.key, event, self.reply, grant.accounts))
+
+    # --- answers -------------------------------------------------------------------------------------------
+
+    def _answer(self, event: Event, reply: Reply) -> None:
+        self._put(reply)
+        if event.id is not None:
+            self._put(Ack(id=event.id, result="applied"))
+
+    def _reject(self, event: Event, code: Code, field: str, detail: str) -> None:
+        self._context.counters["events_rejected"] += 1
+        self._put(Rejected(code=code, field=field, detail=detail, id=event.id))
+
+    def _turn_away(self, event: Event, code: Code, field: str, detail: str) -> str:
+        self._reject(event, code, field, detail)
+        return detail

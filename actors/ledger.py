@@ -1,0 +1,137 @@
+"""What is on the platforms now, kept where a crash cannot take it: a port and its memory twin.
+
+Rows: open runs, marks (written before the call that makes them, settled after it), typing that may be on, and ended
+runs. Whoever starts on a ledger with rows cleans up after the one before (`actors.recovery`). A row is dropped as soon
+as nothing of ours is left to take back: a final mark that stays leaves the ledger once it is confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from actors.presence.terms import Command, Op, RunInfo, RunKey
+
+
+class Place(NamedTuple):
+    """A message that may carry marks of ours, or a typing target (then ``target`` is the thread)."""
+
+    account: str
+    conversation: str
+    target: str | None
+
+
+@dataclass(slots=True)
+class RunRow:
+    """An open run, with what is needed to take it over in another process."""
+
+    info: RunInfo
+    session: str
+    lease_ms: int
+    events_only: bool
+
+
+@dataclass(slots=True)
+class Contents:
+    """Everything a ledger holds."""
+
+    runs: dict[RunKey, RunRow] = field(default_factory=dict)
+    marks: dict[Place, dict[str, str | None]] = field(default_factory=dict)
+    """Marks that are, or may be, on a message: emoji to handle."""
+    typing: set[Place] = field(default_factory=set)
+    ended: dict[RunKey, tuple[str, str | None, int]] = field(default_factory=dict)
+    """Outcome, reason and wall clock (ms) of ended runs."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that stand for something still to be taken back."""
+        return len(self.runs) + len(self.marks) + len(self.typing)
+
+
+class Ledger(Protocol):
+    """The port. Calls return at once; `after_commit` runs its callback when all before it is safe."""
+
+    def load(self) -> Contents: ...
+
+    def opened(self, row: RunRow) -> None: ...
+
+    def ended(self, key: RunKey, outcome: str, reason: str | None, wall_ms: int) -> None: ...
+
+    def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
+        """These marks are, or may be, on the message; none: the row is dropped."""
+
+    def typing(self, place: Place, on: bool) -> None: ...
+
+    def after_commit(self, then: Callable[[], None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class MemoryLedger:
+    """The twin for tests, simulation and ``ledger.path = ":memory:"``. Survives restarts of actors, not of processes."""
+
+    def __init__(self) -> None:
+        self._contents = Contents()
+
+    @property
+    def rows(self) -> int:
+        return self._contents.rows
+
+    def load(self) -> Contents:
+        held = self._contents
+        return Contents(
+            dict(held.runs), {place: dict(marks) for place, marks in held.marks.items()}, set(held.typing), held.ended
+        )
+
+    def opened(self, row: RunRow) -> None:
+        self._contents.runs[row.info.key] = row
+
+    def ended(self, key: RunKey, outcome: str, reason: str | None, wall_ms: int) -> None:
+        self._contents.runs.pop(key, None)
+        self._contents.ended[key] = (outcome, reason, wall_ms)
+        if len(self._contents.ended) > 100_000:
+            del self._contents.ended[next(iter(self._contents.ended))]
+
+    def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
+        if marks:
+            self._contents.marks[place] = dict(marks)
+        else:
+            self._contents.marks.pop(place, None)
+
+    def typing(self, place: Place, on: bool) -> None:
+        if on:
+            self._contents.typing.add(place)
+        else:
+            self._contents.typing.discard(place)
+
+    def after_commit(self, then: Callable[[], None]) -> None:
+        then()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(slots=True)
+class AccountLedger:
+    """One account's view of the ledger, in the words of calls."""
+
+    ledger: Ledger
+    account: str
+
+    def calling(self, command: Command, shown: Mapping[str, str | None]) -> None:
+        """A call is about to be made: from now on its mark may be there."""
+        if command.op is Op.SET and command.emoji is not None:
+            self.ledger.marks(self._message(command), {command.emoji: None, **shown})
+        elif command.op is Op.TYPING_START:
+            self.ledger.typing(Place(self.account, command.conversation, command.thread), True)
+
+    def settled(self, command: Command, shown: Mapping[str, str | None]) -> None:
+        """A call about marks has ended: these marks are there."""
+        self.ledger.marks(self._message(command), shown)
+
+    def typing_off(self, conversation: str, thread: str | None) -> None:
+        self.ledger.typing(Place(self.account, conversation, thread), False)
+
+    def _message(self, command: Command) -> Place:
+        return Place(self.account, command.conversation, command.message)

@@ -1,0 +1,189 @@
+"""PlatformIOActor: one per account, the only one that makes outbound calls for it.
+
+It is a driver around the pure `Lanes`: desires come in from the conversations, calls go out through the platform port
+as far as the lanes and their pacing allow, outcomes come back as messages and turn into reports to the actor that
+asked. `Lanes` lives above the actor, so a restart loses nothing: calls in flight count as outcome unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from actors.keys import reaction_key, typing_key
+from actors.ledger import AccountLedger
+from actors.platforms.port import PlatformPort
+from actors.presence.lanes import Begin, Lanes
+from actors.presence.terms import MarkReport, Op, Outcome, Rank, Report
+from actors.runtime import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class ShowMark:
+    """This chain should show on the message; an empty chain: no mark of ours."""
+
+    conversation: str
+    message: str
+    chain: tuple[str, ...]
+    rank: Rank
+    forum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStart:
+    """One typing call now; answered by a `TypingReport` with the same token."""
+
+    conversation: str
+    thread: str | None
+    token: int
+    forum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStop:
+    """Typing of this target should be off."""
+
+    conversation: str
+    thread: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeWithdraw:
+    """A start that has not begun is not to be made; what is on stays on."""
+
+    conversation: str
+    thread: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retold:
+    """A desire told again by the supervisor, because the actor failed on it the first time."""
+
+    desire: ShowMark | TypeStart | TypeStop | TypeWithdraw
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The port's answer to a call."""
+
+    call_id: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The bot has posted there: what was forbidden may be allowed again."""
+
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revive:
+    """The credentials have changed: an account stopped by auth may try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Time to look at the lanes again."""
+
+
+WAKE = Wake()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The run of this message is over and its last wish is told: its lane may go."""
+
+    conversation: str
+    message: str
+
+
+@dataclass(slots=True)
+class AccountIO:
+    """What outlives the actor: one account's lanes, its port and its call deadlines."""
+
+    name: str
+    lanes: Lanes
+    port: PlatformPort
+    ledger: AccountLedger
+    deadline_ms: int = 10_000
+    typing_deadline_ms: int = 3_000
+    starts: int = 0
+
+    def deadline_of(self, op: Op) -> int:
+        typing = op in (Op.TYPING_START, Op.TYPING_STOP)
+        return self.typing_deadline_ms if typing else self.deadline_ms
+
+
+class PlatformIOActor(Actor):
+    """Serialises the outbound calls of one account."""
+
+    mailbox_capacity = 1_000_000
+    """A desire replaces the one before it in its lane, so what waits here is bounded by the open conversations."""
+
+    def __init__(self, account: AccountIO) -> None:
+        super().__init__()
+        self._account = account
+        self._lanes = account.lanes
+
+    def on_start(self) -> None:
+        self._account.starts += 1
+        if self._account.starts > 1:
+            self._report(self._lanes.restart(self.now_ms))
+        self._pump()
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Retold):
+            message = message.desire
+        now_ms = self.now_ms
+        reports: Sequence[Report] = ()
+        match message:
+            case ShowMark(conversation, target, chain, rank, forum):
+                reports = self._lanes.show(conversation, target, chain, rank, now_ms, forum=forum)
+            case TypeStart(conversation, thread, token, forum):
+                reports = self._lanes.type_start(conversation, thread, token, now_ms, forum=forum)
+            case TypeStop(conversation, thread):
+                reports = self._lanes.type_stop(conversation, thread, now_ms)
+            case TypeWithdraw(conversation, thread):
+                reports = self._lanes.type_withdraw(conversation, thread, now_ms)
+            case Release(conversation, target):
+                reports = self._lanes.release(conversation, target, now_ms)
+            case CallEnded(call_id, outcome):
+                reports = self._lanes.end(call_id, outcome, now_ms)
+            case Posted(conversation):
+                self._lanes.posted(conversation, now_ms)
+            case Revive():
+                self._lanes.revive(now_ms)
+        self._report(reports)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Begin every call that may begin now, and come back when the next one may."""
+        now_ms = self.now_ms
+        while (begin := self._lanes.next(now_ms)) is not None:
+            self._call(begin)
+        wake_at_ms = self._lanes.wake_at_ms()
+        if wake_at_ms is None:
+            self.cancel("wake")
+        else:
+            self.schedule_at(wake_at_ms, WAKE, key="wake")
+
+    def _call(self, begin: Begin) -> None:
+        command = begin.command
+        self._account.port.call(
+            command, self._account.deadline_of(command.op), partial(_answer, self.actor_ref, begin.call_id)
+        )
+
+    def _report(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            is_mark = isinstance(report, MarkReport)
+            key = (reaction_key if is_mark else typing_key)(self._account.name, report.conversation)
+            ref = self.runtime.lookup(key)
+            if ref is not None:
+                ref.tell(report)
+
+
+def _answer(ref: Any, call_id: int, outcome: Outcome) -> None:
+    ref.tell(CallEnded(call_id, outcome))

@@ -1,0 +1,358 @@
+"""RouterActor: every event of every client, embedded or not, comes through here.
+
+It asks the run table what an event does, answers the client, and delivers what follows to the two actors of the
+conversation. It keeps one timer per run that can end by itself. A conversation's actors are started by their supervisor
+on the first delivery; until they are there, deliveries wait in order. A conversation with nothing left to do is
+passivated: the router is the only sender of events, so nothing can be lost between the question and the stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.conversation import (
+    Conversation,
+    ConversationParked,
+    Deliver,
+    PassivateIfIdle,
+    Passivated,
+    Place,
+    Settled,
+    StillBusy,
+    TerminalCrashed,
+    is_terminal,
+)
+from actors.keys import conversation_key, io_key, reaction_key, typing_key
+from actors.messages import FromClient, SessionDown, SessionUp
+from actors.platform_io import ShowMark, TypeStop
+from actors.presence.run import NEVER_MS, EndedRun
+from actors.presence.runs import Decision, MergeError, PolicyFor, RunTable
+from actors.presence.terms import Rank, RunInfo, RunKey
+from actors.runtime import Actor, ActorRef
+from protocol import events
+from protocol.events import Ack, Rejected, RunEvent
+
+@dataclass(frozen=True, slots=True)
+class StartConversation:
+    """To the conversations' supervisor: start these actors, then say `ConversationStarted`."""
+
+    state: Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStarted:
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationsLost:
+    """The conversations' supervisor was restarted: all conversations have to be started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouterFailedOn:
+    """To a restarted router: the message that it failed on."""
+
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EndAll:
+    """End every open run in this way (shutdown)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A conversation has had nothing to do for a while."""
+
+    place: Place
+
+
+@dataclass(slots=True)
+class Entry:
+    """What the router knows of one live conversation."""
+
+    state: Conversation
+    open_runs: int = 0
+    reaction: ActorRef | None = None
+    typing: ActorRef | None = None
+    waiting: list[Deliver] | None = field(default_factory=list)
+    """Deliveries that wait for the actors; None: the actors are there."""
+
+
+@dataclass(slots=True)
+class RouterState:
+    """Plain data that outlives the actor."""
+
+    runs: RunTable
+    policy_for: PolicyFor
+    accounts: tuple[str, ...]
+    conversations: dict[Place, Entry] = field(default_factory=dict)
+    idle_ms: int = 60_000
+    draining: bool = False
+    counters: dict[str, int] = field(default_factory=lambda: {"rejected": 0, "parked": 0, "events": 0})
+    on_ended: Callable[[EndedRun], None] | None = None
+    """Told of every run that ends (and again when its result changes)."""
+
+
+class RouterActor(Actor):
+    """Dispatches events to conversations; see the module's text."""
+
+    mailbox_capacity = 1_000_000
+    """Readers pause on the runtime's backlog long before this."""
+
+    def __init__(self, state: RouterState, conversations: ActorRef) -> None:
+        super().__init__()
+        self._state = state
+        self._runs = state.runs
+        self._conversations = conversations
+
+    def on_start(self) -> None:
+        for key, run in self._runs.open.items():
+            self._arm(key, run.deadline_ms())
+        for place, entry in self._state.conversations.items():
+            if entry.waiting is not None:
+                self._conversations.tell(StartConversation(entry.state))
+            elif entry.open_runs == 0:
+                self._watch_idle(place)
+
+    def on_receive(self, message: Any) -> None:
+        match message:
+            case FromClient():
+                self._event(message)
+            case RunKey():
+                self._carry_out(self._runs.on_deadline(message, self.now_ms))
+            case SessionUp(session):
+                self._move_deadlines(self._runs.session_up(session))
+            case SessionDown(session):
+                self._move_deadlines(self._runs.session_down(session, self.now_ms))
+            case Settled(key, not_shown):
+                self._settled(key, not_shown)
+            case Idle(place):
+                self._passivate(place)
+            case ConversationStarted(place):
+                self._started(place)
+            case Passivated(place):
+                self._passivated(place)
+            case StillBusy(place):
+                self._started(place)
+            case ConversationsLost():
+                self._restart_conversations()
+            case ConversationParked(place):
+                self._parked(place)
+            case TerminalCrashed(info):
+                self._terminal_crashed(info)
+            case RouterFailedOn(failed):
+                self._failed_on(failed)
+            case EndAll(reason):
+                self._end_all(reason)
+
+    # --- events --------------------------------------------------------------------------------------------
+
+    def _event(self, message: FromClient) -> None:
+        event = message.event
+        self._state.counters["events"] += 1
+        bare = isinstance(event, events.TypingStart | events.TypingStop) and event.scope is not None
+        account = event.account if isinstance(event, RunEvent | events.Alive) else None
+        if account is None:
+            allowed = self._state.accounts if message.accounts is None else tuple(message.accounts)
+            needs = isinstance(event, RunEvent)
+            if needs and len(allowed) != 1:
+                self._reject(message, "missing_field", "account", "there are several accounts: name one")
+                return
+            account = allowed[0] if allowed else ""
+        elif account not in self._state.accounts:
+            self._reject(message, "unknown_account", "account", f"there is no account {account!r}")
+            return
+        if self._state.draining:
+            self._reject(message, "limit", None, "livesign is shutting down and takes no new events")
+            return
+        if bare:
+            assert isinstance(event, RunEvent)
+            self._deliver((account, event.conversation), Deliver(None, event))
+            self._acknowledge(message, "applied")
+            return
+        try:
+            decision = self._runs.handle(account, event, message.session, self.now_ms, self.clock.wall_ms())
+        except MergeError as error:
+            self._reject(message, "bad_value", "into", str(error))
+            return
+        self._carry_out(decision)
+        self._acknowledge(message, decision.result)
+
+    def _acknowledge(self, message: FromClient, result: Any) -> None:
+        if message.event.id is not None and message.reply is not None:
+            message.reply(Ack(id=message.event.id, result=result))
+
+    def _reject(self, message: FromClient, code: Any, name: str | None, detail: str) -> None:
+        self._state.counters["rejected"] += 1
+        if message.reply is not None:
+            message.reply(Rejected(code=code, field=name, detail=detail, id=message.event.id))
+
+    def _carry_out(self, decision: Decision) -> None:
+        if decision.opened is not None:
+            self._entry(decision.opened.key[:2]).open_runs += 1
+        for info, event in decision.deliveries:
+            self._deliver(info.key[:2], Deliver(info, event))
+        for key in decision.touched:
+            run = self._runs.open.get(key)
+            if run is not None:
+                self._arm(key, run.deadline_ms())
+        for key in decision.ended:
+            self._ended(key)
+
+    def _ended(self, key: RunKey) -> None:
+        self.cancel(key)
+        place = key[:2]
+        entry = self._state.conversations.get(place)
+        if entry is not None:
+            entry.open_runs -= 1
+            if entry.open_runs == 0:
+                self._watch_idle(place)
+        self._tell_ended(self._runs.ended[key.account].get(key))
+
+    def _tell_ended(self, ended: EndedRun | None) -> None:
+        if ended is not None and self._state.on_ended is not None:
+            self._state.on_ended(ended)
+
+    def _move_deadlines(self, keys: list[RunKey]) -> None:
+        for key in keys:
+            self._arm(key, self._runs.deadline_ms(key))
+
+    def _arm(self, key: RunKey, deadline_ms: int) -> None:
+        if deadline_ms == NEVER_MS:
+            self.cancel(key)
+        else:
+            self.schedule_at(deadline_ms, key, key=key)
+
+    def _settled(self, key: RunKey, not_shown: bool) -> None:
+        self._runs.settled(key, not_shown=not_shown)
+        if not_shown:
+            self._tell_ended(self._runs.ended.get(key.account, {}).get(key))
+
+    # --- conversations ---------------------------------------------------------------------------------------
+
+    def _entry(self, place: Place) -> Entry:
+        entry = self._state.conversations.get(place)
+        if entry is None:
+            account, conversation = place
+            io = self.runtime.lookup(io_key(account))
+            assert io is not None
+            policy = self._state.policy_for(account, conversation, None, None, None)
+            state = Conversation(account, conversation, policy, io, self.actor_ref)
+            entry = self._state.conversations[place] = Entry(state)
+            self._conversations.tell(StartConversation(entry.state))
+        return entry
+
+    def _deliver(self, place: Place, delivery: Deliver) -> None:
+        entry = self._entry(place)
+        if entry.waiting is not None:
+            entry.waiting.append(delivery)
+        else:
+            self._hand_over(entry, delivery)
+        if entry.open_runs == 0:
+            self._watch_idle(place)
+
+    def _hand_over(self, entry: Entry, delivery: Deliver) -> None:
+        info = delivery.info
+        assert entry.reaction is not None
+        assert entry.typing is not None
+        if info is not None and info.message is not None and (info.ack_allowed or info.status_allowed):
+            entry.reaction.tell(delivery)
+        entry.typing.tell(delivery)
+
+    def _started(self, place: Place) -> None:
+        entry = self._state.conversations.get(place)
+        if entry is None or entry.waiting is None:
+            return
+        entry.reaction = self.runtime.lookup(reaction_key(*place))
+        entry.typing = self.runtime.lookup(typing_key(*place))
+        if entry.reaction is None or entry.typing is None:
+            return
+        waiting, entry.waiting = entry.waiting, None
+        for delivery in waiting:
+            self._hand_over(entry, delivery)
+        if entry.open_runs == 0:
+            self._watch_idle(place)
+
+    def _watch_idle(self, place: Place) -> None:
+        if self._state.idle_ms:
+            self.schedule(self._state.idle_ms, Idle(place), key=place)
+
+    def _passivate(self, place: Place) -> None:
+        entry = self._state.conversations.get(place)
+        ref = self.runtime.lookup(conversation_key(*place))
+        if entry is None or entry.open_runs or entry.waiting is not None or ref is None:
+            return
+        entry.waiting = []
+        ref.tell(PassivateIfIdle())
+
+    def _passivated(self, place: Place) -> None:
+        entry = self._state.conversations.get(place)
+        if entry is None:
+            return
+        if entry.waiting:
+            entry.reaction = entry.typing = None
+            self._conversations.tell(StartConversation(entry.state))
+        else:
+            del self._state.conversations[place]
+
+    # --- faults ----------------------------------------------------------------------------------------------
+
+    def _parked(self, place: Place) -> None:
+        """End the runs of a conversation that cannot be kept running; if that fails too, clean up without it."""
+        entry = self._state.conversations.get(place)
+        if entry is None:
+            return
+        self._state.counters["parked"] += 1
+        if entry.open_runs == 0:
+            self._clean_up(entry)
+            del self._state.conversations[place]
+            return
+        entry.waiting = []
+        self._conversations.tell(StartConversation(entry.state))
+        for run in list(self._runs.open_in(*place)):
+            end = events.Error(conversation=place[1], reason="gave_up")
+            self._carry_out(self._runs.end(run.key, end, self.now_ms))
+
+    def _restart_conversations(self) -> None:
+        for entry in self._state.conversations.values():
+            if entry.waiting is None:
+                entry.waiting = []
+            self._conversations.tell(StartConversation(entry.state))
+
+    def _clean_up(self, entry: Entry) -> None:
+        state = entry.state
+        for message in state.owners:
+            state.io.tell(ShowMark(state.conversation, message, (), Rank.TERMINAL))
+        for thread in state.typing:
+            state.io.tell(TypeStop(state.conversation, thread))
+
+    def _terminal_crashed(self, info: RunInfo) -> None:
+        ended = self._runs.crashed_terminal(info.key)
+        if ended is not None:
+            self._tell_ended(ended)
+            end = events.Error(conversation=info.key.conversation, reason="crashed_terminal")
+            self._deliver(info.key[:2], Deliver(info, end))
+
+    def _failed_on(self, message: Any) -> None:
+        """A terminal that the router failed on still ends its run; other events are lost, as said in the design."""
+        if not isinstance(message, FromClient) or not is_terminal(message.event):
+            return
+        event = message.event
+        assert isinstance(event, RunEvent)
+        account = event.account or (self._state.accounts[0] if len(self._state.accounts) == 1 else "")
+        key = RunKey(account, event.conversation, event.run or event.message or "")
+        end = events.Error(conversation=event.conversation, reason="crashed_terminal")
+        self._carry_out(self._runs.end(key, end, self.now_ms))
+
+    def _end_all(self, reason: str) -> None:
+        self._state.draining = True
+        for key in list(self._runs.open):
+            end = events.Cancelled(conversation=key.conversation, reason=reason)
+            self._carry_out(self._runs.end(key, end, self.now_ms))
+

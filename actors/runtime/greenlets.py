@@ -1,0 +1,95 @@
+"""The worker of a GreenletActor: one greenlet that has the actor's turns and may block in them.
+
+Rules:
+
+- The scheduler wakes the worker instead of having the turn itself; the turn is the same code.
+- A kill or a stray ``gevent.Timeout`` is a failure of this actor: in a handler, of that message; while idle, of none.
+- A greenlet that dies before its first step is noticed by its link.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from greenlet import getcurrent
+
+from actors.runtime import lifecycle
+from actors.runtime.clock import NS_PER_MS
+from actors.runtime.mailbox import STOPPED, Mailbox
+
+if TYPE_CHECKING:
+    from actors.runtime.future import Future
+
+__all__ = ["Worker"]
+
+
+class Worker:
+    """Runs one instance of a greenlet actor."""
+
+    __slots__ = ("_greenlet", "_hub", "_mailbox", "_parked", "asked")
+
+    def __init__(self, mailbox: Mailbox, hub: Any) -> None:
+        self._mailbox = mailbox
+        self._hub = hub
+        self._greenlet: Any = None
+        self._parked = False
+        self.asked: Future[Any] | None = None
+        """The future of the ask being handled."""
+
+    def wake(self) -> None:
+        """Have a turn soon (from the scheduler)."""
+        if self._greenlet is None:
+            self._greenlet = gevent.Greenlet(self._run)
+            self._greenlet.link(self._died)
+            self._greenlet.start()
+        elif self._parked:
+            self._parked = False
+            self._hub.loop.run_callback(self._greenlet.switch)
+
+    def is_here(self) -> bool:
+        """Whether the caller runs in this worker's greenlet."""
+        return getcurrent() is self._greenlet
+
+    def _run(self) -> None:
+        mailbox = self._mailbox
+        scheduler = mailbox.scheduler
+        while mailbox.worker is self:
+            scheduler.turn(mailbox)
+            self.asked = None
+            if mailbox.worker is not self:
+                return
+            try:
+                self._parked = True
+                while self._parked:
+                    self._hub.switch()
+            except BaseException as error:
+                self._parked = False
+                lifecycle.crashed(mailbox, None, error)
+
+    def _died(self, _greenlet: Any) -> None:
+        mailbox = self._mailbox
+        if mailbox.worker is self:  # killed before its first step
+            lifecycle.crashed(mailbox, None, gevent.GreenletExit("killed before its first step"))
+
+    def kill(self) -> None:
+        """The deadline is over: kill the greenlet, and leave it behind if it does not die of that."""
+        mailbox = self._mailbox
+        if self._greenlet is None:
+            lifecycle.abandon(mailbox)
+            return
+        mailbox.scheduler.counters["killed"] += 1
+        self._greenlet.kill(block=False)
+        halt = mailbox.scheduler.halts.get(mailbox)
+        if halt is not None:
+            grace_ns = mailbox.scheduler.now_ns() + lifecycle.KILL_GRACE_MS * NS_PER_MS
+            halt.timer = mailbox.scheduler.call_at(grace_ns, partial(self._leave_behind))
+
+    def _leave_behind(self) -> None:
+        mailbox = self._mailbox
+        if mailbox.state != STOPPED and mailbox.worker is self:
+            asked, self.asked = self.asked, None
+            if asked is not None:
+                lifecycle.answer_error(asked, lifecycle.dead(mailbox))
+            lifecycle.abandon(mailbox)

@@ -1,0 +1,281 @@
+"""The scheduler: ready queue, turns, hand-over from other threads, due timers.
+
+One piece of code under two drivers. A driver gives it the clock and calls ``run_slice``; the order of all
+work depends on nothing else, so that both drivers do the same with the same script.
+
+Rules:
+
+- A mailbox with something to do is in the ready queue once. Its turn handles at most ``QUANTUM`` messages, then
+  it goes to the end: a flooded actor delays another by one turn, not by its backlog.
+- The system lane goes first, also in the middle of a turn.
+- A slice ends when the ready queue is empty or the clock says so; the clock is read every ``QUANTUM`` messages.
+- Multiplexed actors have their turn here, one at a time; a greenlet actor is woken and has it in its greenlet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from actors.runtime import lifecycle
+from actors.runtime.errors import RuntimeClosedError
+from actors.runtime.future import Future, get_ident
+from actors.runtime.mailbox import NEW, RUNNING, STOPPED, Mailbox, Transit
+from actors.runtime.messages import SPECIAL, Deferred
+from actors.runtime.timers import OWN, Timer, TimerQueue
+
+if TYPE_CHECKING:
+    from actors.runtime.drivers import Driver
+    from actors.runtime.runtime import Runtime
+
+__all__ = ["QUANTUM", "Scheduler"]
+
+logger = logging.getLogger("actors.runtime")
+
+QUANTUM = 16
+TAKE_OVER_MAX = 1024  # messages of other threads taken over per slice
+FIRE_MAX = 1024  # timers fired per slice
+FOREVER_NS = 1 << 62
+
+
+class Scheduler:
+    """The working heart of one runtime."""
+
+    __slots__ = (
+        "__weakref__",
+        "backlog",
+        "closed",
+        "counters",
+        "current",
+        "driver",
+        "ended",
+        "halts",
+        "inbound",
+        "now_ns",
+        "owner",
+        "ready",
+        "runtime",
+        "signalled",
+        "tap",
+        "timers",
+        "transit",
+        "turns",
+        "wake_ns",
+    )
+
+    def __init__(self, runtime: Runtime, driver: Driver, now_ns: Callable[[], int]) -> None:
+        self.runtime = runtime
+        self.driver = driver
+        self.now_ns = now_ns
+        self.owner: int | None = None
+        """Ident of the thread that runs the actors; None before and after."""
+        self.closed = False
+        self.current: Mailbox | None = None
+        """The multiplexed actor whose turn it is."""
+        self.turns = 0
+        self.backlog = 0
+        """User messages waiting in lanes."""
+        self.ready: deque[Mailbox] = deque()
+        self.inbound: deque[Transit | Callable[[], None]] = deque()
+        self.transit: dict[Mailbox, Transit] = {}
+        self.signalled = False
+        self.timers = TimerQueue()
+        self.wake_ns = -1
+        """When the driver will look at the timers; -1: within this slice anyway."""
+        self.counters: Counter[str] = Counter()
+        self.halts: dict[Mailbox, lifecycle.Halt] = {}
+        self.ended: dict[Mailbox, list[Future[Any]]] = {}
+        self.tap: Callable[[Any, Any], None] | None = None
+        """Sees every plain message before its actor does, for tracing; what it raises counts as the actor's failure."""
+
+    # --- work ----------------------------------------------------------------------------------------------------
+
+    def enqueue(self, mailbox: Mailbox) -> None:
+        """Give it a turn (its ``queued`` is set already)."""
+        self.ready.append(mailbox)
+        self.driver.wake()
+
+    def run_slice(self, until_ns: int) -> bool:
+        """Work until nothing is ready or the clock has passed ``until_ns``. True: there is more to do now."""
+        ready = self.ready
+        unread = QUANTUM
+        self.wake_ns = -1
+        try:
+            if self.inbound:
+                self._take_over()
+            if self.timers.armed:
+                self._fire_due()
+            while ready:
+                mailbox = ready.popleft()
+                self.turns += 1
+                if mailbox.worker is not None:
+                    mailbox.worker.wake()
+                    continue
+                self.current = mailbox
+                unread -= self.turn(mailbox)
+                if unread <= 0:
+                    unread = QUANTUM
+                    if self.now_ns() > until_ns:
+                        break
+        except BaseException as error:
+            self._interrupted(error)
+        finally:
+            self.current = None
+        return bool(ready or self.inbound)
+
+    def turn(self, mailbox: Mailbox) -> int:
+        """Let one actor handle its system lane and up to ``QUANTUM`` messages; the number handled, at least 1."""
+        left = QUANTUM
+        message: Any = None
+        try:
+            if mailbox.system is not None or mailbox.state != RUNNING:
+                lifecycle.run_system(mailbox)
+                if mailbox.state == NEW:
+                    lifecycle.start(mailbox)
+            lane = mailbox.lane
+            if lane is not None and mailbox.state == RUNNING:
+                receive = mailbox.actor.on_receive if self.tap is None else self._tapped(mailbox)
+                while left and lane:
+                    left -= 1
+                    message = lane.popleft()
+                    if type(message) in SPECIAL:
+                        lifecycle.receive_special(mailbox, message)
+                        if mailbox.state != RUNNING:
+                            break
+                    else:
+                        receive(message)
+                    if mailbox.system is not None:
+                        break
+        except BaseException as error:
+            lifecycle.crashed(mailbox, message, error)
+        handled = QUANTUM - left
+        self.backlog -= handled
+        if mailbox.system is not None:
+            self.ready.appendleft(mailbox)
+        elif mailbox.state == RUNNING and mailbox.lane:
+            self.ready.append(mailbox)
+        else:
+            if not mailbox.lane:
+                mailbox.lane = None
+            mailbox.queued = False
+        return handled or 1
+
+    def _tapped(self, mailbox: Mailbox) -> Callable[[Any], None]:
+        tap, receive = self.tap, mailbox.actor.on_receive
+
+        def handle(message: Any) -> None:
+            if tap is not None:
+                tap(mailbox, message)
+            receive(message)
+
+        return handle
+
+    def _interrupted(self, error: BaseException) -> None:
+        """An exception out of the scheduler's own code: a stop request that hit between two messages, or a bug."""
+        mailbox = self.current
+        if mailbox is not None and mailbox.queued and mailbox not in self.ready:
+            self.ready.appendleft(mailbox)
+        if not isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise error
+        self.runtime.request_stop(error)
+
+    # --- other threads -------------------------------------------------------------------------------------------
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Run ``call()`` in the runtime's thread; from any thread, signal handler or finalizer."""
+        if self.closed:
+            raise RuntimeClosedError("the runtime has stopped")
+        self.inbound.append(call)
+        self.wake_from_afar()
+
+    def wake_from_afar(self) -> None:
+        """Something was added to ``inbound``."""
+        if not self.signalled:
+            self.signalled = True
+            self.driver.wake_from_afar()
+        if self.closed:
+            self.drain()
+
+    def _take_over(self) -> None:
+        inbound = self.inbound
+        self.signalled = False
+        for _ in range(min(len(inbound), TAKE_OVER_MAX)):
+            item = inbound.popleft()
+            if type(item) is Transit:
+                item.mailbox.take_over(item.popleft())
+                if not item and self.transit.get(item.mailbox) is item:
+                    del self.transit[item.mailbox]
+            else:
+                try:
+                    item()  # type: ignore[operator]
+                except Exception:
+                    logger.exception("A call handed to runtime %s failed:", self.runtime.name)
+
+    def drain(self) -> None:
+        """The runtime has stopped: answer those who came too late."""
+        while True:
+            try:
+                item = self.inbound.popleft()
+            except IndexError:
+                return
+            if type(item) is Transit:
+                lifecycle.bury(item.mailbox, item.popleft())
+            else:
+                item()  # type: ignore[operator]
+
+    # --- timers --------------------------------------------------------------------------------------------------
+
+    def arm(self, mailbox: Mailbox, due_ns: int, message: Any, key: Hashable) -> Hashable:
+        """Arm ``key`` of this mailbox, in place of an earlier timer of that key. None: a key of its own."""
+        timers = mailbox.timers
+        if timers is None:
+            timers = mailbox.timers = {}
+        if key is None:
+            key = object()
+        else:
+            timer = timers.get(key)
+            if timer is not None:
+                if timer.shelf is not None and due_ns >= timer.floor_ns:
+                    timer.due_ns = due_ns
+                    timer.message = message
+                    return key
+                self.timers.cancel(timer)
+        timer = timers[key] = Timer(mailbox, key, message, due_ns)
+        self.timers.arm(timer)
+        if due_ns < self.wake_ns:
+            self.driver.wake()
+        return key
+
+    def call_at(self, due_ns: int, call: Callable[[], None]) -> Timer:
+        """A timer of the runtime itself."""
+        timer = Timer(OWN, None, call, due_ns)
+        self.timers.arm(timer)
+        if due_ns < self.wake_ns:
+            self.driver.wake()
+        return timer
+
+    def _fire_due(self) -> None:
+        for timer in self.timers.pop_due(self.now_ns(), FIRE_MAX):
+            mailbox = timer.mailbox
+            if mailbox is OWN:
+                timer.message()
+            elif type(timer.message) is Deferred:
+                mailbox.post(partial(lifecycle.run_deferred, mailbox, timer))
+            else:
+                mailbox.append(timer)
+
+    # --- small services ------------------------------------------------------------------------------------------
+
+    def when_ended(self, mailbox: Mailbox, future: Future[Any]) -> None:
+        """Fulfil the future (with True) once the actor has ended (owner's thread)."""
+        if mailbox.state == STOPPED:
+            future.set(True)
+        else:
+            self.ended.setdefault(mailbox, []).append(future)
+
+    def is_owner(self) -> bool:
+        """Whether this is the runtime's thread."""
+        return get_ident() == self.owner

@@ -1,0 +1,159 @@
+"""``livesign serve``: a `Daemon` as a process of its own, from its start to its exit code.
+
+| signal | what happens |
+| --- | --- |
+| SIGTERM, SIGINT | what shows is taken back, within ``shutdown.budget_ms``, then the process ends |
+| either once more | it ends at once; what still shows stays |
+| SIGHUP | the file is read again; one that is refused changes nothing, and the log says why |
+
+One line on stderr says that it is ready; everything else there is the log. Nothing is monkey patched.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import gevent
+from gevent.event import Event
+from gevent.queue import Empty, Queue
+
+from actors.config import Config, ConfigError, load
+from actors.daemon import Daemon
+from actors.exits import FAILED, OK, UNAVAILABLE, USAGE
+from actors.pauses import PauseWatch
+from actors.server import ListenError
+
+log = logging.getLogger("livesign")
+
+_LOOK_S = 1.0
+"""How often it is seen whether the tree still stands."""
+NO_CONFIGURATION = "no configuration given: one account on the built-in sandbox"
+_HINTS: Mapping[str, str] = MappingProxyType({
+    "in use": "is livesign running already? Stop it, or set server.unix or server.tcp to another place",
+    "could replace": "set server.unix to a path in a directory that only you can write",
+})  # fmt: skip
+
+
+def serve(source: str | None) -> int:
+    """Run with the configuration file ``source`` (None: none) until a signal ends it; returns the exit code.
+
+    Raises ConfigError before anything is started.
+    """
+    config = load(source)
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    signals: Queue[int] = Queue()
+    watchers = [
+        gevent.signal_handler(number, signals.put, number)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    ]
+    pauses = PauseWatch()
+    try:
+        daemon = Daemon(config)
+        daemon.gauges["gc_longest_pause_us"] = lambda: pauses.longest_us
+        daemon.start()
+    except ListenError as error:
+        return _failed(UNAVAILABLE, str(error))
+    except (OSError, ValueError) as error:
+        return _failed(USAGE, f"an account cannot be used: {error}")
+    else:
+        pauses.start()
+        print(ready_line(daemon), file=sys.stderr, flush=True)
+        return _run(daemon, signals, pauses)
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
+
+
+def ready_line(daemon: Daemon) -> str:
+    """Where it listens, and what accounts it has."""
+    places = [daemon.config.server.unix, daemon.server.tcp_address and "%s:%d" % daemon.server.tcp_address]
+    accounts = [
+        f"{name} ({account.platform}{_address(daemon, name)})" for name, account in daemon.config.accounts.items()
+    ]
+    listening = " and ".join(place for place in places if place) or "nowhere"
+    return f"livesign: ready, listening on {listening}; accounts: {', '.join(accounts)}"
+
+
+def _address(daemon: Daemon, name: str) -> str:
+    service = daemon.sandboxes.get(name)
+    return "" if service is None else f", watch it at {service.base_url}/"
+
+
+def _run(daemon: Daemon, signals: Queue[int], pauses: PauseWatch) -> int:
+    stands = True
+    while stands:
+        try:
+            number = signals.get(timeout=_LOOK_S)
+        except Empty:
+            stands = daemon.alive
+            continue
+        if number != signal.SIGHUP:
+            log.info("%s: stopping", signal.Signals(number).name)
+            break
+        _reload(daemon)
+    hurry = Event()
+    impatience = gevent.spawn(_await_second, signals, hurry)
+    try:
+        clean = daemon.stop(hurry)
+    finally:
+        impatience.kill()
+        pauses.stop()
+    log.info("stopped; the longest pause of the garbage collector was %.1f ms", pauses.longest_us / 1_000)
+    if not stands:
+        return _failed(FAILED, "livesign has failed and cannot go on: the log above says why; start it again")
+    if not clean:
+        return _failed(FAILED, "stopped before everything that shows could be taken back")
+    return OK
+
+
+def _await_second(signals: Queue[int], hurry: Event) -> None:
+    while signals.get() == signal.SIGHUP:
+        pass
+    log.warning("told twice: stopping at once")
+    hurry.set()
+
+
+def _reload(daemon: Daemon) -> None:
+    source = daemon.config.source
+    if source is None:
+        log.warning("SIGHUP: there is no configuration file to read again")
+        return
+    try:
+        config = _checked(source)
+        change = daemon.reload(config)
+    except ConfigError as error:
+        for problem in error.problems:
+            log.error("reload refused, nothing has changed: %s", problem)
+        return
+    except (OSError, ValueError) as error:
+        log.error("reload refused, nothing has changed: an account cannot be used: %s", error)
+        return
+    told = [
+        f"{word} {', '.join(names)}"
+        for word, names in (
+            ("added", change.added),
+            ("removed", change.removed),
+            ("changed at once", change.changed),
+            ("needs a new start:", change.ignored),
+        )
+        if names
+    ]
+    log.info("reloaded %s%s", source, "".join(f"; {part}" for part in told))
+
+
+def _checked(source: str) -> Config:
+    config = load(source)
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    return config
+
+
+def _failed(code: int, text: str) -> int:
+    hint = next((hint for sign, hint in _HINTS.items() if sign in text), None)
+    print(f"livesign: {text}" + (f"\nlivesign: {hint}" if hint else ""), file=sys.stderr)
+    return code
