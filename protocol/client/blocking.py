@@ -55,7 +55,7 @@ class Client:
         self._counters: dict[str, int] = {}
         self.last_error: str | None = None
         """Why there is no connection, or was none."""
-        hello = encode(Hello(client=name, session=self.session, token=token, role=role))
+        hello = encode(normalise(Hello(client=name, session=self.session, token=token, role=role)))
         self._link = Link(address, tls, hello, backoff_s, self._begin, self._take, self._heard, self._lost)
         self._link.start()
 
