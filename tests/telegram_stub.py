@@ -1,8 +1,9 @@
 """A Bot API server on loopback, for livesign and for official client libraries alike.
 
-It knows ``getMe``, ``setMessageReaction`` and ``sendChatAction``, takes JSON, form and multipart bodies as the real one
-does, keeps what a chat user would see, and refuses what the Bot API refuses, in its words. Scripted answers come first:
-slow, refused, cut off or never. Runs in threads of its own, so asyncio, gevent and plain clients can share it.
+It knows ``getMe``, ``setMessageReaction`` and ``sendChatAction``, takes JSON, form and multipart bodies as
+the real one does, keeps what a chat user would see, and refuses what the Bot API refuses, in its words.
+Scripted answers come first: slow, refused, cut off or never. Runs in threads of its own, so asyncio, gevent
+and plain clients can share it.
 
     with TelegramStub() as stub:
         Bot(stub.token, base_url=f"{stub.url}/bot")                                       # python-telegram-bot
@@ -230,7 +231,11 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.delay_s:
             threading.Event().wait(answer.delay_s)
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        lines = [f"HTTP/1.1 {answer.status} Stub", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines = [
+            f"HTTP/1.1 {answer.status} Stub",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+        ]
         lines += [f"{name}: {value}" for name, value in answer.headers]
         data = "\r\n".join([*lines, "", ""]).encode() + body
         try:

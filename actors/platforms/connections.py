@@ -85,7 +85,7 @@ def server(url: str) -> Server:
 
 
 def proxy(url: str) -> Proxy:
-    """The proxy ``http://[user:password@]host:port``. Raises ValueError, with a text that does not repeat it."""
+    """The proxy ``http://[user:password@]host:port``. Raises ValueError as `server` does."""
     parts = _split(url, "a proxy")
     if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/"):
         raise ValueError("a proxy is http://[user:password@]host:port")

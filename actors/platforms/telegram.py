@@ -58,8 +58,8 @@ SPEC: Final = PlatformSpec(
     emoji_allowed=EMOJIS,
     source=(
         "core.telegram.org/bots/api 10.2: setMessageReaction, sendChatAction (5 s), ResponseParameters; "
-        "texts of errors: github.com/tdlib/telegram-bot-api Client.cpp; limits are published for messages only "
-        "(core.telegram.org/bots/faq: 1/s a chat, 30/s in all): ours, keep-alive and concurrency (R)"
+        "texts of errors: github.com/tdlib/telegram-bot-api Client.cpp; limits are published for messages "
+        "only (core.telegram.org/bots/faq: 1/s a chat, 30/s in all): ours, keep-alive and concurrency (R)"
     ),
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""A scripted TCP server in the test's own hub: sees every byte of a request and answers with any bytes, or not at all."""
+"""A scripted TCP server in the test's own hub: sees every byte of a request, answers with any bytes, or
+never."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Hangup(Exception):  # noqa: N818
 
 @dataclass
 class RawServer:
-    """``script`` answers each request. ``tls``: arguments of ``ssl.SSLContext.wrap_socket`` as `StreamServer` takes them."""
+    """``script`` answers each request. ``tls``: what `StreamServer` takes for TLS."""
 
     script: Script
     tls: dict[str, Any] = field(default_factory=dict)

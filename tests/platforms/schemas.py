@@ -70,8 +70,8 @@ class MatrixCall:
         self._body = operation["requestBody"]["content"]["application/json"]["schema"]
 
     def check(self, target: str, body: bytes) -> dict[str, str]:
-        """Checks a PUT of ``body`` to ``target``. Returns the path's parameters, decoded. Raises AssertionError or
-        jsonschema.ValidationError."""
+        """Check a PUT of ``body`` to ``target``. Returns the path's parameters, decoded. Raises
+        AssertionError or jsonschema.ValidationError."""
         pattern = self.base + re.sub(r"\{(\w+)\}", r"(?P<\1>[^/?#]+)", self._path)
         found = re.fullmatch(pattern, target)
         assert found is not None, f"{target} is not {self._path}"

@@ -9,9 +9,9 @@ from actors.platforms.matrix import MatrixAdapter
 
 # Bare form, and whether a Matrix key carries U+FE0F.
 OURS = {
-    "👀": False, "🤔": False, "🔥": False, "👨\u200d💻": False, "⚡": True, "✍": True, "👍": True, "😱": False,
-    "🥱": False, "😨": False, "🧠": False, "🛠": True, "💻": True, "🌐": False, "✅": True, "❌": True, "⏳": True,
-    "⚠": True, "🗜": True, "🎧": True,
+    "👀": False, "🤔": False, "🔥": False, "👨\u200d💻": False, "⚡": True, "✍": True, "👍": True,
+    "😱": False, "🥱": False, "😨": False, "🧠": False, "🛠": True, "💻": True, "🌐": False, "✅": True,
+    "❌": True, "⏳": True, "⚠": True, "🗜": True, "🎧": True,
 }  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def made(command: Command, credentials: Credentials = CREDENTIALS) -> Request:
     return request
 
 
-# --- requests -------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------
 
 
 def test_a_mark_is_an_annotation_sent_under_the_idempotency_key() -> None:
@@ -130,7 +130,7 @@ def test_the_token_shows_in_no_representation() -> None:
     assert TOKEN not in f"{made(SET)!r} {CREDENTIALS!r}"
 
 
-# --- who the account is -----------------------------------------------------------------------------------------
+# --- who the account is -----------------------------------------------------------------
 
 
 def test_a_configured_user_id_needs_no_introduction() -> None:
@@ -165,7 +165,7 @@ def test_a_failed_introduction_is_an_outcome(response: Response, kind: OutcomeKi
     assert outcome.scope in (None, "account")
 
 
-# --- answers ----------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------
 
 
 def test_a_mark_s_event_id_is_its_handle() -> None:
@@ -261,7 +261,7 @@ def test_an_answer_that_is_not_json_has_the_class_of_its_status(status: int, kin
     assert ADAPTER.outcome(SET, answer(status, b"<html>")).kind is kind
 
 
-# --- looking for our own mark -------------------------------------------------------------------------------------
+# --- looking for our own mark -----------------------------------------------------------
 
 LOOKING = replace(REMOVE, handle=None)
 

@@ -93,7 +93,7 @@ def test_an_error_in_the_receiver_of_an_outcome_harms_nobody(caplog: pytest.LogC
     assert outcome_of(platform, SET) == OK
 
 
-# --- no token in any text ------------------------------------------------------------------------------------
+# --- no token in any text ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [TOKEN, TOKEN.replace(":", "%3A")])
@@ -117,7 +117,7 @@ def test_a_token_at_the_end_of_a_detail_is_taken_out_before_it_is_cut() -> None:
     assert TOKEN[:5] not in outcome_of(platform, SET).detail
 
 
-# --- follow-ups ------------------------------------------------------------------------------------------------
+# --- follow-ups -------------------------------------------------------------------------
 
 
 def threadless(request: Request) -> Response:
@@ -177,7 +177,7 @@ def test_learned_targets_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(transport.seen) == 2 + 2 + 2 + 1 + 2
 
 
-# --- introduction ------------------------------------------------------------------------------------------------
+# --- introduction -----------------------------------------------------------------------
 
 ROOM = "!r:example.org"
 MATRIX_TYPING = Command(Op.TYPING_START, ROOM, idempotency_key="k")
@@ -253,7 +253,7 @@ def test_waiting_for_another_call_s_introduction_ends_at_the_own_deadline() -> N
     assert outcomes == [OK]
 
 
-# --- end -----------------------------------------------------------------------------------------------------
+# --- end --------------------------------------------------------------------------------
 
 
 def test_closing_ends_every_call_with_an_unknown_outcome() -> None:

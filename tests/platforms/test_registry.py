@@ -68,7 +68,7 @@ def test_the_guide_s_example_is_a_whole_platform() -> None:
     assert len(guide.splitlines()) < 60
 
 
-# --- what platforms have in common -------------------------------------------------------------------------------
+# --- what platforms have in common ------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_a_token_stays_one_segment_of_the_path() -> None:
     assert request.path == "/bot1:a%2F..%2Fb%3Fc%23d/sendChatAction"
 
 
-# --- answers --------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------
 
 ERRORS = [
     (400, "Bad Request: message to react not found", K.GONE, None),
@@ -250,7 +250,7 @@ def test_an_answer_that_is_not_json_has_the_class_of_its_status(status: int, kin
     assert ADAPTER.outcome(SET, answer(status, b"<html>")).kind is kind
 
 
-# --- targets that are not what they seemed ---------------------------------------------------------------------
+# --- targets that are not what they seemed ----------------------------------------------
 
 UPGRADED = failure(
     400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-1009876543210

@@ -66,7 +66,7 @@ def refused(transport: GeventTransport, request: Request = POST, deadline_ms: in
     return caught.value
 
 
-# --- what is sent -----------------------------------------------------------------------------------------------
+# --- what is sent -----------------------------------------------------------------------
 
 
 def test_a_request_is_written_exactly_once_and_exactly_so() -> None:
@@ -166,7 +166,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
         assert len(peer.seen) == 1
 
 
-# --- how calls end ----------------------------------------------------------------------------------------------
+# --- how calls end ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("request_", [POST, PUT, GET, DELETE], ids=lambda request: request.method)
@@ -269,7 +269,7 @@ def test_a_closed_transport_sends_nothing() -> None:
         assert len(peer.seen) == 1
 
 
-# --- deadlines --------------------------------------------------------------------------------------------------
+# --- deadlines --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("script", [silent, dripping], ids=["silent", "dripping"])
@@ -343,7 +343,7 @@ def test_reading_over_tls_does_not_block_the_hub() -> None:
         assert others.value > 4
 
 
-# --- TLS --------------------------------------------------------------------------------------------------------
+# --- TLS --------------------------------------------------------------------------------
 
 
 def tls_server(script: Script) -> RawServer:
@@ -377,7 +377,7 @@ def test_a_certificate_for_another_name_is_refused() -> None:
         assert peer.seen == []
 
 
-# --- proxy ------------------------------------------------------------------------------------------------------
+# --- proxy ------------------------------------------------------------------------------
 
 
 def test_a_plain_call_goes_through_the_proxy() -> None:
@@ -430,7 +430,7 @@ def test_a_proxy_that_refuses_is_not_sent() -> None:
         assert "proxy" in str(error)
 
 
-# --- where calls go ---------------------------------------------------------------------------------------------
+# --- where calls go ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
