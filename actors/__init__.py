@@ -1,0 +1,1 @@
+"""livesign: signs of life for chat bots and AI agents."""

@@ -1,9 +1,9 @@
 """The ack gate: whether an inbound message gets a mark at once, and whether it is too old for any mark.
 
-Rules by scope: ``all`` always; ``direct`` in direct chats; ``group-all`` in groups; ``group-mentions``
-(also when no scope is given) in groups where the bot can be mentioned, where a mention is required and can
-be seen, if the bot was mentioned or the mention may be bypassed; every other scope never. Messages written
-by a bot are not marked where that is not wanted, whatever the scope.
+Rules by scope: ``all`` always; ``direct`` in direct chats; ``group-all`` in groups; ``group-mentions`` (also
+when no scope is given) in groups where the bot can be mentioned, where a mention is required and can be
+seen, if the bot was mentioned or the mention may be bypassed; every other scope never. Messages written by a
+bot are not marked where that is not wanted, whatever the scope.
 
 WhatsApp: direct chats by a switch of their own; groups ``always``, ``never``, and for anything else if the
 bot was mentioned or the group is activated. Without an emoji never.

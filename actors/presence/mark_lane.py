@@ -1,7 +1,7 @@
 """One message's marks on one platform: what is wanted, what is really there, and which call comes next.
 
-A lane is level-triggered. It holds the last wish (`MarkLane.show`), the marks on the message and at most
-one call in flight; from these alone it works out the next call, so a wish replaced before its call began is
+A lane is level-triggered. It holds the last wish (`MarkLane.show`), the marks on the message and at most one
+call in flight; from these alone it works out the next call, so a wish replaced before its call began is
 never sent.
 
 Rules:
@@ -13,18 +13,17 @@ Rules:
 - A swap whose add has begun finishes its removals before the next add. Only an add of terminal rank goes
   ahead, and not ahead of a swap that is terminal itself. A swap's removal has the rank of its add.
 - A mark is *in doubt* from the start of a call about it until an answer says what holds. A mark in doubt
-  meets no wish and is removed like one that is shown; where removing needs a handle, its add is repeated
-  to learn it.
+  meets no wish and is removed like one that is shown; where removing needs a handle, its add is repeated to
+  learn it.
 - ``invalid_reaction`` moves on along the chain, three calls for one wish at most; refused emojis are
-  remembered here, and the account's negative cache is asked as well. ``bad_request`` is final for that
-  emoji on this message.
+  remembered here, and the account's negative cache is asked as well. ``bad_request`` is final for that emoji
+  on this message.
 - ``gone`` and ``forbidden`` end the lane: no further call, not even to clean up.
 - ``unknown`` is followed by the same call once, without delay; then, like ``transient``, by retries with
   doubling delays. Phases and acks have ``phase_tries`` tries, then the old mark stays. Terminal marks and
-  all removals go on as long as ``terminal_retries`` allows; otherwise a failed removal is tried again at
-  the next change.
-- A repeat carries the idempotency key of the call it repeats. ``rate_limited`` and ``auth`` are no
-  failures.
+  all removals go on as long as ``terminal_retries`` allows; otherwise a failed removal is tried again at the
+  next change.
+- A repeat carries the idempotency key of the call it repeats. ``rate_limited`` and ``auth`` are no failures.
 """
 
 from __future__ import annotations
@@ -98,18 +97,17 @@ class MarkLane:
     def show(self, chain: tuple[str, ...], rank: Rank, now_ms: int) -> Sequence[MarkReport]:
         """Want the first mark of ``chain`` that can be had (empty: none). Reports what needs no call."""
         old = self._plan.wish
+        if old is not None and old.open and old.chain == chain and old.rank is rank:
+            old.reported = False
+            return self._report(old)
+        wish = Wish(chain, rank)
+        wish.pick(self._why_not)
         if old is not None:
-            if old.open and old.chain == chain and old.rank is rank:
-                old.reported = False
-                return self._report(old)
             if not old.called and not old.reported:
                 self.saved += 1
-            if old.target is not None and self._marks.is_certain(old.target):
-                wanted = chain[:1]  # not removed yet, so not worth a removal and another add
-                self._plan.owe([each for each in self._plan.leftovers(old) if each not in wanted], old.rank)
+            self._plan.change_from(old, wish)
         self.not_before_ms = 0
-        wish = self._plan.wish = Wish(chain, rank)
-        wish.pick(self._why_not)
+        self._plan.wish = wish
         return self._report(wish)
 
     def release(self) -> None:

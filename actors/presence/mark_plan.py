@@ -58,6 +58,12 @@ class MarkPlan:
             return len(self.marks) == 1 and self.marks.is_certain(wish.target)
         return self.marks.is_certain(wish.target) and self._first_owed(wish) != wish.target
 
+    def change_from(self, old: Wish, new: Wish) -> None:
+        """Another wish: what the old one had begun is still owed, but for a mark that is wanted again."""
+        if old.target is not None and self.marks.is_certain(old.target):
+            self.owe(self.leftovers(old), old.rank)
+        self.owed = [emoji for emoji in self.owed if emoji != new.target]
+
     def owe(self, emojis: list[str], rank: Rank) -> None:
         """A swap of ``rank`` has begun; these marks it has still to remove, whatever is wanted meanwhile."""
         self.owed = emojis

@@ -1,7 +1,7 @@
 """Replays recorded traces: ``python -m tests.conformance FILE.jsonl…`` (tables: FILE.json).
 
-Ends with how many passed and failed and the ids of the failed; the exit code is 1 if any failed, 2 if a file cannot be
-read.
+Ends with how many passed and failed and the ids of the failed; the exit code is 1 if any failed, 2 if a file
+cannot be read.
 """
 
 from __future__ import annotations

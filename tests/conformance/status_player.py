@@ -1,8 +1,9 @@
 """Plays a recorded status script on one `ReactionMachine` and one `MarkLane`, against a scripted platform.
 
-The machine keeps its final mark (settle keep) and presents everything; there is no pacing and no deadline. A call that
-the script lets fail is not retried; a failed removal is tried again at the next change. A removal of a mark that is
-not on the message, and a clearing of an empty message, is answered at once and leaves no trace.
+The machine keeps its final mark (settle keep) and presents everything; there is no pacing and no deadline. A
+call that the script lets fail is not retried; a failed removal is tried again at the next change. A removal
+of a mark that is not on the message, and a clearing of an empty message, is answered at once and leaves no
+trace.
 """
 
 from __future__ import annotations

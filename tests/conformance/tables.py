@@ -38,7 +38,10 @@ def replay_table(table: Any) -> Iterator[Row]:
     elif "tools" in table:
         for tool in table["tools"]:
             ours = recorded_category(tool["name"])
-            yield f"tool {tool['name']!r}", [] if ours == tool["category"] else [f"{ours}, not {tool['category']}"]
+            yield (
+                f"tool {tool['name']!r}",
+                [] if ours == tool["category"] else [f"{ours}, not {tool['category']}"],
+            )
     else:
         raise ValueError("no table that is known")
 
