@@ -40,6 +40,8 @@ from actors.presence.pacing import Pacing
 from actors.presence.run import EndedRun
 from actors.presence.runs import RunTable
 from actors.presence.terms import RetryRules
+from actors.parts import Parts
+from actors.recovery import recover
 from actors.router import (
     ConversationsLost,
     ConversationStarted,
@@ -137,30 +139,10 @@ class Root(Supervisor):
             ref.tell(Retold(message))
 
 
-@dataclass(slots=True)
-class Parts:
-    """What the tree is made of; plain data that outlives every actor of it."""
-
-    accounts: dict[str, AccountIO]
-    router: RouterState
-    intensity: int
-    period_ms: int
-
-    @property
-    def at_rest(self) -> bool:
-        """Nothing is open, shown, wanted or under way."""
-        conversations = self.router.conversations.values()
-        return (
-            not self.router.runs.open
-            and all(entry.state.idle and not entry.waiting for entry in conversations)
-            and all(account.lanes.idle for account in self.accounts.values())
-        )
-
-
 class ShutdownActor(Actor):
     """Ends all runs, waits until nothing of ours shows any more or the time is over, and says how it went."""
 
-    def __init__(self, parts: Parts, router: ActorRef, budget_ms: int, done: Callable[[bool], None]) -> None:
+    def __init__(self, parts: Parts, router: ActorRef[Any], budget_ms: int, done: Callable[[bool], None]) -> None:
         super().__init__()
         self._parts = parts
         self._router = router
@@ -194,12 +176,12 @@ class Application:
         idle_ms = max((account.idle_ms for account in config.accounts.values()), default=60_000)
         self.parts = Parts(
             accounts={account.name: self._account_io(account) for account in config.accounts.values()},
-            router=RouterState(runs, config.policy, tuple(config.accounts), idle_ms=idle_ms),
+            router=RouterState(runs, config.policy, tuple(config.accounts), ledger, idle_ms=idle_ms),
             intensity=config.supervision.intensity,
             period_ms=config.supervision.period_ms,
         )
-        self._root: ActorRef | None = None
-        self._router: ActorRef | None = None
+        self._root: ActorRef[Any] | None = None
+        self._router: ActorRef[Any] | None = None
 
     def _account_io(self, account: Account) -> AccountIO:
         lanes = Lanes(
@@ -220,7 +202,8 @@ class Application:
         )
 
     def start(self) -> None:
-        """Start the tree, and wait until it stands."""
+        """Take over what an earlier process has left, start the tree, and wait until it stands."""
+        recover(self._ledger.load(), self.config, self.parts, self.runtime.clock.now_ms())
         self._root = self.runtime.spawn(Root, self.parts, key="root")
         self._router = self._root.ask(WhoRoutes())
 

@@ -112,8 +112,8 @@ class Conversation:
     conversation: str
     policy: Policy
     """The settings of bare typing scopes."""
-    io: ActorRef
-    router: ActorRef
+    io: ActorRef[Any]
+    router: ActorRef[Any]
     reactions: dict[str, ReactionMachine] = field(default_factory=dict)
     """By run."""
     owners: dict[str, str] = field(default_factory=dict)
@@ -130,8 +130,8 @@ class Conversation:
     @property
     def timers(self) -> int:
         """Armed timers of its machines."""
-        machines = (*self.reactions.values(), *self.typing.values())
-        return sum(len(machine.deadlines) for machine in machines)
+        marks = sum(len(machine.deadlines) for machine in self.reactions.values())
+        return marks + sum(len(machine.deadlines) for machine in self.typing.values())
 
 
 class ReactionActor(Actor):
@@ -147,7 +147,7 @@ class ReactionActor(Actor):
 
     def on_receive(self, message: Any) -> None:
         match message:
-            case Deliver(info, event):
+            case Deliver(info, event) if info is not None:
                 self._deliver(info, event)
             case MarkDue(run, key):
                 machine = self._state.reactions.get(run)

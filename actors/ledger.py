@@ -27,9 +27,12 @@ class RunRow:
     """An open run, with what is needed to take it over in another process."""
 
     info: RunInfo
-    session: str
     lease_ms: int
     events_only: bool
+    direct: bool | None = None
+    mentioned: bool | None = None
+    kind: str | None = None
+    """Direct, mentioned and kind choose the settings of the run that takes over."""
 
 
 @dataclass(slots=True)
@@ -119,19 +122,18 @@ class AccountLedger:
     ledger: Ledger
     account: str
 
-    def calling(self, command: Command, shown: Mapping[str, str | None]) -> None:
-        """A call is about to be made: from now on its mark may be there."""
+    def calling(self, command: Command, shown: Mapping[str, str | None] | None) -> None:
+        """A call is about to be made: from now on its mark, or typing, may be there."""
         if command.op is Op.SET and command.emoji is not None:
-            self.ledger.marks(self._message(command), {command.emoji: None, **shown})
+            place = Place(self.account, command.conversation, command.message)
+            self.ledger.marks(place, {**(shown or {}), command.emoji: None})
         elif command.op is Op.TYPING_START:
             self.ledger.typing(Place(self.account, command.conversation, command.thread), True)
 
-    def settled(self, command: Command, shown: Mapping[str, str | None]) -> None:
-        """A call about marks has ended: these marks are there."""
-        self.ledger.marks(self._message(command), shown)
+    def marks(self, conversation: str, message: str, shown: Mapping[str, str | None] | None) -> None:
+        """These marks of ours are there, or nothing that we still have to do with."""
+        self.ledger.marks(Place(self.account, conversation, message), shown or {})
 
-    def typing_off(self, conversation: str, thread: str | None) -> None:
+    def typing_over(self, conversation: str, thread: str | None) -> None:
+        """Typing is off there, or ends by itself."""
         self.ledger.typing(Place(self.account, conversation, thread), False)
-
-    def _message(self, command: Command) -> Place:
-        return Place(self.account, command.conversation, command.message)

@@ -16,8 +16,8 @@ from actors.keys import reaction_key, typing_key
 from actors.ledger import AccountLedger
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
-from actors.presence.terms import MarkReport, Op, Outcome, Rank, Report
-from actors.runtime import Actor
+from actors.presence.terms import Command, MarkReport, Op, Outcome, Rank, Report
+from actors.runtime import Actor, ActorRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class CallEnded:
 
     call_id: int
     outcome: Outcome
+    command: Command
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class PlatformIOActor(Actor):
                 reports = self._lanes.type_withdraw(conversation, thread, now_ms)
             case Release(conversation, target):
                 reports = self._lanes.release(conversation, target, now_ms)
-            case CallEnded(call_id, outcome):
+            case CallEnded(call_id, outcome, command):
                 reports = self._lanes.end(call_id, outcome, now_ms)
             case Posted(conversation):
                 self._lanes.posted(conversation, now_ms)
@@ -158,6 +159,7 @@ class PlatformIOActor(Actor):
                 self._lanes.revive(now_ms)
         self._report(reports)
         self._pump()
+        self._settle(message)
 
     def _pump(self) -> None:
         """Begin every call that may begin now, and come back when the next one may."""
@@ -171,10 +173,25 @@ class PlatformIOActor(Actor):
             self.schedule_at(wake_at_ms, WAKE, key="wake")
 
     def _call(self, begin: Begin) -> None:
-        command = begin.command
-        self._account.port.call(
-            command, self._account.deadline_of(command.op), partial(_answer, self.actor_ref, begin.call_id)
-        )
+        account, command = self._account, begin.command
+        shown = self._lanes.shown(command.conversation, command.message) if command.message else None
+        account.ledger.calling(command, shown)
+        answer = partial(_answer, self.actor_ref, begin.call_id, command)
+        account.port.call(command, account.deadline_of(command.op), answer)
+
+    def _settle(self, message: Any) -> None:
+        """Write down what is there now, where this message may have changed that."""
+        ledger = self._account.ledger
+        about = message.command if isinstance(message, CallEnded) else message
+        target = getattr(about, "message", None)
+        if target is not None:
+            place = about.conversation, target
+            shown = self._lanes.shown(*place)
+            if shown is None or isinstance(message, CallEnded):
+                ledger.marks(*place, shown)
+        elif isinstance(message, TypeStop) or (isinstance(message, CallEnded) and target is None):
+            if not self._lanes.keeps_typing(about.conversation, about.thread):
+                ledger.typing_over(about.conversation, about.thread)
 
     def _report(self, reports: Sequence[Report]) -> None:
         for report in reports:
@@ -185,5 +202,5 @@ class PlatformIOActor(Actor):
                 ref.tell(report)
 
 
-def _answer(ref: Any, call_id: int, outcome: Outcome) -> None:
-    ref.tell(CallEnded(call_id, outcome))
+def _answer(ref: ActorRef[Any], call_id: int, command: Command, outcome: Outcome) -> None:
+    ref.tell(CallEnded(call_id, outcome, command))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from actors.conversation import (
@@ -25,8 +26,10 @@ from actors.conversation import (
     is_terminal,
 )
 from actors.keys import conversation_key, io_key, reaction_key, typing_key
+from actors.ledger import Ledger, RunRow
 from actors.messages import FromClient, SessionDown, SessionUp
 from actors.platform_io import ShowMark, TypeStop
+from actors.presence.reaction import ReactionMachine
 from actors.presence.run import NEVER_MS, EndedRun
 from actors.presence.runs import Decision, MergeError, PolicyFor, RunTable
 from actors.presence.terms import Rank, RunInfo, RunKey
@@ -78,10 +81,18 @@ class Entry:
 
     state: Conversation
     open_runs: int = 0
-    reaction: ActorRef | None = None
-    typing: ActorRef | None = None
+    reaction: ActorRef[Any] | None = None
+    typing: ActorRef[Any] | None = None
     waiting: list[Deliver] | None = field(default_factory=list)
     """Deliveries that wait for the actors; None: the actors are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A run left by an earlier process, and the mark that shows for it."""
+
+    info: RunInfo
+    emoji: str | None
 
 
 @dataclass(slots=True)
@@ -91,10 +102,13 @@ class RouterState:
     runs: RunTable
     policy_for: PolicyFor
     accounts: tuple[str, ...]
+    ledger: Ledger
+    adopted: list[Adopted] = field(default_factory=list)
+    """Runs that an earlier process has left; emptied at the first start."""
     conversations: dict[Place, Entry] = field(default_factory=dict)
     idle_ms: int = 60_000
     draining: bool = False
-    counters: dict[str, int] = field(default_factory=lambda: {"rejected": 0, "parked": 0, "events": 0})
+    counters: dict[str, int] = field(default_factory=lambda: {"rejected": 0, "parked": 0, "events": 0, "repaired": 0})
     on_ended: Callable[[EndedRun], None] | None = None
     """Told of every run that ends (and again when its result changes)."""
 
@@ -105,15 +119,18 @@ class RouterActor(Actor):
     mailbox_capacity = 1_000_000
     """Readers pause on the runtime's backlog long before this."""
 
-    def __init__(self, state: RouterState, conversations: ActorRef) -> None:
+    def __init__(self, state: RouterState, conversations: ActorRef[Any]) -> None:
         super().__init__()
         self._state = state
         self._runs = state.runs
         self._conversations = conversations
 
     def on_start(self) -> None:
-        for key, run in self._runs.open.items():
-            self._arm(key, run.deadline_ms())
+        adopted, self._state.adopted = self._state.adopted, []
+        for run in adopted:
+            self._adopt(run)
+        for key in self._runs.open:
+            self._arm(key, self._runs.deadline_ms(key))
         for place, entry in self._state.conversations.items():
             if entry.waiting is not None:
                 self._conversations.tell(StartConversation(entry.state))
@@ -186,7 +203,7 @@ class RouterActor(Actor):
 
     def _acknowledge(self, message: FromClient, result: Any) -> None:
         if message.event.id is not None and message.reply is not None:
-            message.reply(Ack(id=message.event.id, result=result))
+            self._state.ledger.after_commit(partial(message.reply, Ack(id=message.event.id, result=result)))
 
     def _reject(self, message: FromClient, code: Any, name: str | None, detail: str) -> None:
         self._state.counters["rejected"] += 1
@@ -196,6 +213,7 @@ class RouterActor(Actor):
     def _carry_out(self, decision: Decision) -> None:
         if decision.opened is not None:
             self._entry(decision.opened.key[:2]).open_runs += 1
+            self._state.ledger.opened(self._row(decision))
         for info, event in decision.deliveries:
             self._deliver(info.key[:2], Deliver(info, event))
         for key in decision.touched:
@@ -213,7 +231,11 @@ class RouterActor(Actor):
             entry.open_runs -= 1
             if entry.open_runs == 0:
                 self._watch_idle(place)
-        self._tell_ended(self._runs.ended[key.account].get(key))
+        ended = self._runs.ended[key.account].get(key)
+        if ended is not None:
+            self._state.ledger.ended(key, ended.outcome, ended.reason, self.clock.wall_ms())
+        self._tell_ended(ended)
+        self._stop_orphaned_typing(key)
 
     def _tell_ended(self, ended: EndedRun | None) -> None:
         if ended is not None and self._state.on_ended is not None:
@@ -233,6 +255,39 @@ class RouterActor(Actor):
         self._runs.settled(key, not_shown=not_shown)
         if not_shown:
             self._tell_ended(self._runs.ended.get(key.account, {}).get(key))
+
+    def _row(self, decision: Decision) -> RunRow:
+        assert decision.opened is not None
+        run = self._runs.open.get(decision.opened.key)
+        received = next((e for _, e in decision.deliveries if isinstance(e, events.Received)), None)
+        return RunRow(
+            decision.opened,
+            run.lease_ms if run is not None else 0,
+            run is not None and run.events_only,
+            received.direct if received is not None else None,
+            received.mentioned if received is not None else None,
+            received.kind if received is not None else None,
+        )
+
+    def _adopt(self, adopted: Adopted) -> None:
+        info = adopted.info
+        entry = self._entry(info.key[:2])
+        entry.open_runs += 1
+        if adopted.emoji is not None and info.message is not None:
+            machine = entry.state.reactions[info.key.run] = ReactionMachine(info)
+            machine.adopt((adopted.emoji,))
+            entry.state.owners[info.message] = info.key.run
+
+    def _stop_orphaned_typing(self, key: RunKey) -> None:
+        """Nobody took this run over: no machine knows of the typing that the earlier process has left."""
+        ended = self._runs.ended[key.account].get(key)
+        entry = self._state.conversations.get(key[:2])
+        if ended is None or ended.reason != "recovered" or entry is None:
+            return
+        info = ended.info
+        thread = info.thread if info.policy.typing.in_threads else None
+        if thread not in entry.state.typing:
+            entry.state.io.tell(TypeStop(key.conversation, thread))
 
     # --- conversations ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Reading one checks all of it before anything runs; an error names the place (``e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ def _steps(rows: list[Any], where: str, base_ms: int) -> Iterator[Step]:
             yield Step(t_ms, client, control)
 
 
-def _control(row: list[Any], place: str) -> tuple[Control | None, str]:
+def _control(row: Sequence[Any], place: str) -> tuple[Control | None, str]:
     """A control step is written as ``"@name"`` or ``{"type": "@name", …}`` or ``{"@name": {…}}``."""
     what = row[1]
     rest = list(row[2:])

@@ -6,9 +6,9 @@ Scripted answers come first: slow, refused, cut off or never. Runs in threads of
 and plain clients can share it.
 
     with TelegramStub() as stub:
-        Bot(stub.token, base_url=f"{stub.url}/bot")                                       # python-telegram-bot
-        AiohttpSession(api=TelegramAPIServer.from_base(stub.url))                         # aiogram
-        Credentials(token=stub.token, base_url=stub.url)                                  # livesign
+        Bot(stub.token, base_url=f"{stub.url}/bot")                  # python-telegram-bot
+        AiohttpSession(api=TelegramAPIServer.from_base(stub.url))    # aiogram
+        Credentials(token=stub.token, base_url=stub.url)             # livesign
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOKEN = "424242:AAE-stub-token_0123456789abcdefghijkl"
 
 @dataclass(frozen=True)
 class Called:
-    """One request, its values decoded: numbers are numbers, ``reaction`` a list, whatever the encoding was."""
+    """One request, its values decoded whatever the encoding was: numbers are numbers, ``reaction`` a list."""
 
     method: str
     values: dict[str, Any]
@@ -42,7 +42,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Answer:
-    """A scripted answer. ``cut``: close after so many bytes of it. ``hang``: none, until the client leaves."""
+    """A scripted answer. ``cut``: close after so many bytes. ``hang``: none, until the client leaves."""
 
     status: int = 200
     body: Any = field(default_factory=lambda: {"ok": True, "result": True})
@@ -245,7 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.cut is not None:
             self.close_connection = True
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Silent."""
 
 

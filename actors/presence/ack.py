@@ -101,7 +101,7 @@ def gate_allows(event: Received, policy: AckSettings) -> bool:
 def too_old(sent_at_ms: int | None, wall_ms: int, max_age_ms: int) -> bool:
     """Whether a message sent at ``sent_at_ms`` (Unix time) is too old for marks at ``wall_ms``.
 
-    A time that can only be meant in seconds is read as such; one in the future is now. Unknown is not old, and
+    A time that can only be meant in seconds is read as such; one in the future is now. Unknown is not old;
     ``max_age_ms`` 0 switches the check off.
     """
     if sent_at_ms is None or max_age_ms <= 0:

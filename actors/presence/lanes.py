@@ -186,6 +186,18 @@ class Lanes:
             entry.lane.end(Outcome(OutcomeKind.OK, handle), now_ms)
         self._calls.place(entry, now_ms)
 
+    def adopt_typing(self, conversation: str, thread: str | None, now_ms: int) -> None:
+        """An earlier process may have left typing on there."""
+        self._now_ms = now_ms
+        if self._table.typing(conversation, thread) is None:
+            entry = self._table.add_typing(conversation, thread)
+            entry.lane.start(0, now_ms)
+            proposal = entry.lane.next_command(now_ms)
+            if proposal is not None:
+                entry.lane.begin(proposal[0], now_ms)
+                entry.lane.end(OK, now_ms)
+            self._calls.place(entry, now_ms)
+
     # --- what there is --------------------------------------------------------------------------------------
 
     @property
@@ -215,6 +227,15 @@ class Lanes:
             for entry in self._table.entries()
             if isinstance(entry, MarkEntry) and (shown := entry.lane.shown)
         }
+
+    def shown(self, conversation: str, message: str) -> Mapping[str, str | None] | None:
+        """The marks that are certainly on this message; None: nothing is wanted or owed there."""
+        entry = self._table.mark(conversation, message)
+        return None if entry is None else entry.lane.shown
+
+    def keeps_typing(self, conversation: str, thread: str | None) -> bool:
+        """Whether typing is wanted or owed there."""
+        return self._table.typing(conversation, thread) is not None
 
     def snapshot(self, now_ms: int) -> dict[str, object]:
         """For people; no secrets. O(n) in what is blocked."""

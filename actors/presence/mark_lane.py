@@ -56,8 +56,8 @@ class MarkLane:
     """The marks of one message. Pure: no pacing, no clock."""
 
     __slots__ = (
-        "_flight_rank", "_forum", "_is_refused", "_keys", "_marks", "_new_key", "_plan", "_refused", "_released",
-        "_retry", "conversation", "dead", "in_flight", "message", "not_before_ms", "saved",
+        "_flight_rank", "_forum", "_is_refused", "_keys", "_marks", "_new_key", "_plan", "_refused",
+        "_released", "_retry", "conversation", "dead", "in_flight", "message", "not_before_ms", "saved",
     )  # fmt: skip
 
     def __init__(

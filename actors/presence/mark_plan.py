@@ -38,9 +38,9 @@ class MarkPlan:
         owed = self._first_owed(wish)
         if not wish.open:
             return None if owed is None else self._removal(owed, self.owed_rank)
-        if wish.target is not None and not self.marks.is_certain(wish.target):
-            if owed is None or self._goes_ahead(wish):
-                return Op.SET, wish.target, wish.rank
+        adding = wish.target is not None and not self.marks.is_certain(wish.target)
+        if adding and (owed is None or self._goes_ahead(wish)):
+            return Op.SET, wish.target, wish.rank
         if owed is not None:
             return self._removal(owed, min(wish.rank, self.owed_rank))
         left = self.leftovers(wish)

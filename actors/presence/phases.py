@@ -11,7 +11,7 @@
 | tool_end of the span that shows | tool | that of the newest span still open; the same if it was the last |
 | tool_end of another span or an unknown one | the same | the same |
 | compacting | compacting | compacting |
-| compacting_end in compacting | that of the newest open span, else the phase before, else thinking | as the phase |
+| compacting_end in compacting | tool if a span is open, else the one before, else thinking | as the phase |
 | any other progress, as the first event | thinking | thinking |
 | any other progress later | the same | the same |
 

@@ -36,9 +36,9 @@ class ReactionMarks:
     """What an open run wants to show, and when."""
 
     __slots__ = (
-        "_base", "_burst_ms", "_changed_ms", "_confirmed", "_disowned", "_minute", "_minute_ms", "_opened_ms",
-        "_out", "_pending", "_phases", "_progress_ms", "_rank", "_stall_next", "_stalled", "_stalls", "_started",
-        "_status", "_stopped", "_touched", "deadlines", "desired", "info",
+        "_base", "_burst_ms", "_changed_ms", "_confirmed", "_disowned", "_minute", "_minute_ms",
+        "_opened_ms", "_out", "_pending", "_phases", "_progress_ms", "_rank", "_stall_next", "_stalled",
+        "_stalls", "_started", "_status", "_stopped", "_touched", "deadlines", "desired", "info",
     )  # fmt: skip
 
     def __init__(self, info: RunInfo) -> None:
@@ -78,6 +78,11 @@ class ReactionMarks:
         self._stopped = False
         """Whether the stall clocks are off until the next phase."""
         self._progress_ms = 0
+
+    def adopt(self, chain: Chain) -> None:
+        """An earlier process has left this mark on the message: it is desired and shown until something happens."""
+        self.desired = self._confirmed = self._base = chain
+        self._touched = True
 
     # --- events -----------------------------------------------------------------------------------------
 
@@ -187,7 +192,7 @@ class ReactionMarks:
         self._request(Wanted(self._base, Rank.PHASE), now_ms, debounce_ms)
 
     def _request(self, wanted: Wanted, now_ms: int, debounce_ms: int | None) -> None:
-        """Make the change when it may be made, debounced or (None) at once. Off (0) is a debounce of no time."""
+        """Make the change when it may be made: debounced, or (None) at once. Off (0) is a debounce of 0."""
         pending = self._pending
         if wanted.chain == self.desired:
             self._drop_pending()

@@ -4,6 +4,7 @@ Deadlines of a run, all in ms of the runtime's clock; the earliest is `Run.deadl
 
 | deadline | armed | when it passes |
 | --- | --- | --- |
+| adoption | an earlier process has left the run | by ``recovery.marks``, ``recovered`` |
 | lease | no holder is connected, or the run lives by events only | error, ``lease_expired`` |
 | run_max | at opening | error, ``run_max`` |
 | child | a child is open | that child is given up; a waiting done goes on |
@@ -49,6 +50,8 @@ class Run:
     waiting_since_ms: int | None = None
     """When it began to wait for the user."""
     sending: bool = False
+    adopt_until_ms: int = 0
+    """Left by an earlier process: until then somebody may take it over; 0: it has an owner."""
     merged_into: RunKey | None = None
     followers: list[RunKey] | None = None
 
@@ -57,6 +60,8 @@ class Run:
         return self.info.key
 
     def lease_deadline_ms(self) -> int:
+        if self.adopt_until_ms:
+            return NEVER_MS
         if self.merged_into is not None or self.final_deadline_ms() != NEVER_MS or self.lease_ms == 0:
             return NEVER_MS
         if self.events_only:
@@ -80,6 +85,7 @@ class Run:
     def deadline_ms(self) -> int:
         """When the table must look at this run again; `NEVER_MS` if nothing is armed."""
         return min(
+            self.adopt_until_ms or NEVER_MS,
             self.lease_deadline_ms(),
             self.run_max_deadline_ms(),
             self.final_deadline_ms(),

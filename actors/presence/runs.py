@@ -141,6 +141,7 @@ class RunTable:
             self._check_merge(run, event)
         self._hold(run, session)
         run.last_event_ms = now_ms
+        run.adopt_until_ms = 0
         decision = Decision()
         if isinstance(event, events.Received):
             self.counters["duplicate_messages"] += 1
@@ -281,6 +282,18 @@ class RunTable:
             self._end(run, event, now_ms, decision)
         return decision
 
+    def adopt(self, info: RunInfo, lease_ms: int, events_only: bool, now_ms: int) -> None:
+        """An earlier process has left this run open: any event of it takes it over within ``lease.adopt_ms``."""
+        run = self.open[info.key] = Run(info, now_ms, lease_ms, events_only, now_ms)
+        run.adopt_until_ms = now_ms + max(1, info.policy.lease.adopt_ms)
+        if info.message is not None:
+            self._by_message[RunKey(info.key.account, info.key.conversation, info.message)] = info.key
+
+    def adopt_ended(self, key: RunKey, outcome: str, reason: str | None, policy: Policy, now_ms: int) -> None:
+        """An earlier process has seen the end of this run: nothing revives it."""
+        info = RunInfo(key, None, None, policy, ack_allowed=False, status_allowed=False)
+        self._remember(EndedRun(info, outcome, reason, now_ms, now_ms, settling=False), now_ms)
+
     def crashed_terminal(self, key: RunKey) -> EndedRun | None:
         """The actor that was to show this end failed on it: the run counts as an error."""
         ended = self.ended.get(key.account, {}).get(key)
@@ -303,7 +316,9 @@ class RunTable:
         if run is None:
             return decision
         conversation = key.conversation
-        if now_ms >= run.run_max_deadline_ms():
+        if run.adopt_until_ms and now_ms >= run.adopt_until_ms:
+            self._end(run, _recovered(run), now_ms, decision)
+        elif now_ms >= run.run_max_deadline_ms():
             self._end(run, events.Error(conversation=conversation, reason="run_max"), now_ms, decision)
         elif now_ms >= run.lease_deadline_ms():
             self.counters["leases_expired"] += 1
@@ -390,6 +405,12 @@ def _gate(received: events.Received | None, policy: Policy, wall_ms: int) -> tup
         return False, False
     allowed = gate_allows(received, policy.ack)
     return allowed, policy.status.enabled and (allowed or policy.status.gate == "none")
+
+
+def _recovered(run: Run) -> Terminal:
+    """How a run ends that nobody has taken over."""
+    kind = events.Error if run.info.policy.recovery_marks == "error" else events.Cancelled
+    return kind(conversation=run.key.conversation, reason="recovered")
 
 
 def _is_lane_error(event: Event) -> bool:

@@ -28,35 +28,35 @@ NAME_CHARS_MAX = 256
 DEFAULT_CATEGORIES: tuple[ToolCategory, ...] = (
     ToolCategory(
         name="web",
-        names=("fetch", "http", "open url", "search the web"),
+        names=("fetch", "http"),
         tokens=(
-            "web", "websearch", "webfetch", "website", "webpage", "internet", "url", "browser", "browse",
-            "browsing", "scrape", "crawl", "firecrawl", "puppeteer", "playwright", "selenium", "http get",
-            "http post", "http request", "http fetch", "requests get", "requests post", "requests put",
-            "requests patch", "requests delete", "fetch page", "google search", "search google", "bing search",
-            "search bing", "brave search", "duckduckgo", "ddg", "tavily", "serper", "serpapi", "searxng",
-            "wikipedia", "arxiv",
+            "web", "websearch", "webfetch", "website", "webpage", "internet", "url", "browser",
+            "browse", "browsing", "scrape", "crawl", "firecrawl", "puppeteer", "playwright", "selenium",
+            "http get", "http post", "http request", "http fetch", "requests get", "requests post",
+            "requests put", "requests patch", "requests delete", "fetch page", "google search",
+            "search google", "bing search", "search bing", "brave search", "duckduckgo", "ddg",
+            "tavily", "serper", "serpapi", "searxng", "wikipedia", "arxiv",
         ),
     ),
     ToolCategory(
         name=PLAIN,
         tokens=(
-            "todo", "todos", "memory", "memories", "mcp resource", "mcp resources", "mail", "email", "emails",
-            "gmail", "calendar", "message", "messages", "image", "images", "spreadsheet",
+            "todo", "todos", "memory", "memories", "mcp resource", "mcp resources", "mail", "email",
+            "emails", "gmail", "calendar", "message", "messages", "image", "images", "spreadsheet",
         ),
     ),
     ToolCategory(
         name="coding",
         names=(
-            "ls", "process", "replace", "udiff", "diff", "whole file", "editblock", "execute", "code",
+            "ls", "process", "replace", "udiff", "diff", "whole file", "editblock", "code",
         ),
         tokens=(
-            "exec", "execute", "executor", "read", "write", "edit", "editor", "patch", "grep", "ripgrep",
-            "glob", "bash", "zsh", "shell", "powershell", "terminal", "cmd", "run command", "python", "ipython", "repl",
-            "session status", "code interpreter", "code execution",
-            "run code", "apply diff", "search code", "code search",
-            "codebase", "str replace", "replace in file", "list directory", "list files", "list dir",
-            "search file", "search files", "find files", "create file", "delete file", "move file",
+            "exec", "execute", "executor", "read", "write", "edit", "editor", "patch", "grep",
+            "ripgrep", "glob", "bash", "zsh", "shell", "powershell", "terminal", "cmd", "run command",
+            "python", "ipython", "repl", "session status", "code interpreter", "code execution",
+            "run code", "apply diff", "search code", "code search", "codebase", "str replace",
+            "replace in file", "list directory", "list files", "list dir", "search file",
+            "search files", "find files", "create file", "delete file", "move file",
         ),
     ),
 )  # fmt: skip

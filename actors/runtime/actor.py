@@ -15,7 +15,7 @@ from pykka.messages import _ActorStop
 
 from actors.runtime.clock import NS_PER_MS, Clock
 from actors.runtime.future import Future
-from actors.runtime.lifecycle import exit_normally
+from actors.runtime.halting import exit_normally
 from actors.runtime.mailbox import STOPPED, Overflow
 from actors.runtime.messages import Exit, Piped, Terminated
 from actors.runtime.ref import ActorRef
@@ -58,7 +58,7 @@ class Actor(pykka.Actor):
         """Takes anything, as pykka's does. The ref is there already."""
 
     @classmethod
-    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:  # type: ignore[override]
+    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
         """Start one on the default runtime, registered with ``pykka.ActorRegistry``."""
         from actors.runtime.runtime import default_runtime
 
@@ -75,10 +75,10 @@ class Actor(pykka.Actor):
         key: Hashable = getattr(message, "coalesce_key", None)
         return key
 
-    # --- who and when --------------------------------------------------------------------------------------------
+    # --- who and when
 
     @property
-    def actor_ref(self) -> ActorRef[Self]:  # type: ignore[override]
+    def actor_ref(self) -> ActorRef[Self]:
         """This actor's ref."""
         return self._mailbox
 
@@ -97,7 +97,7 @@ class Actor(pykka.Actor):
         """The runtime's monotonic time in ms."""
         return self._mailbox.scheduler.now_ns() // NS_PER_MS
 
-    # --- timers --------------------------------------------------------------------------------------------------
+    # --- timers
 
     def schedule(self, delay_ms: int, message: Any, key: Hashable = None) -> Hashable:
         """Receive ``message`` in ``delay_ms``, in place of what ``key`` was to bring; returns the key.
@@ -134,7 +134,7 @@ class Actor(pykka.Actor):
         for timer in (timers or {}).values():
             mailbox.scheduler.timers.cancel(timer)
 
-    # --- others --------------------------------------------------------------------------------------------------
+    # --- others
 
     def pipe(self, future: Future[Any], wrap: Callable[[Any], Any]) -> None:
         """Receive ``wrap(answer)`` when the future has one; an exception is handed to ``wrap`` as a value.
@@ -188,7 +188,7 @@ class Actor(pykka.Actor):
         """End once what is in the queue now has been handled."""
         self._mailbox.owe(_ActorStop())
 
-    # --- pykka's seams -------------------------------------------------------------------------------------------
+    # --- pykka's seams
 
     def __str__(self) -> str:
         return str(self._mailbox)

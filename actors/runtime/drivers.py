@@ -19,8 +19,9 @@ import pykka
 
 from actors.runtime.clock import NS_PER_MS, ManualClock
 from actors.runtime.errors import DeadlockError, LivelockError, WrongDriverError
-from actors.runtime.future import Future, get_ident
+from actors.runtime.future import Future
 from actors.runtime.greenlets import Worker
+from actors.runtime.waiting import get_ident
 from actors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class ManualDriver:
     def pump(self, future: Future[Any], timeout: float | None) -> bool:
         """Run until there is an answer; time stands still."""
         self.run_until_idle()
-        if not future._done:
+        if not future.done:
             if timeout is not None:
                 raise pykka.Timeout(f"{timeout} seconds")
             due_ns = self._scheduler.timers.next_ns()

@@ -20,12 +20,9 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pykka
-from gevent import monkey
-from gevent._hub_local import get_hub_if_exists
-from gevent._waiter import Waiter
-from greenlet import getcurrent
 
 from actors.runtime.errors import BlockingCallError
+from actors.runtime.waiting import BLOCKING_HELP, get_ident, running_loop, wait_here, wait_on_loop
 
 if TYPE_CHECKING:
     from pykka._types import OptExcInfo
@@ -39,55 +36,47 @@ M = TypeVar("M")
 J = TypeVar("J")
 R = TypeVar("R")
 
-get_ident: Callable[[], int] = monkey.get_original("_thread", "get_ident")
-allocate_lock: Callable[[], Any] = monkey.get_original("_thread", "allocate_lock")
-
-BLOCKING_HELP = (
-    "a multiplexed actor must not wait: use self.pipe(future, wrap) and take the answer as a message, "
-    "or make it a GreenletActor"
-)
-_TIMED_OUT = object()
-
 
 class Future(pykka.Future[T]):
     """A pykka future that can be waited for, and awaited, from anywhere."""
 
-    __slots__ = ("_combine", "_done", "_error", "_parents", "_scheduler", "_value", "_waiters")
+    __slots__ = ("_combine", "_error", "_parents", "_scheduler", "_value", "_waiters", "done")
 
     _get_hook: Any = None
 
     def __init__(self, scheduler: Scheduler | None = None) -> None:
         self._scheduler = scheduler
-        self._done = False
+        self.done = False
+        """Whether there is an answer."""
         self._value: Any = None
         self._error: OptExcInfo | None = None
         self._waiters: list[Callable[[], object]] = []
         self._parents: tuple[pykka.Future[Any], ...] = ()
         self._combine: Callable[[list[Any]], Any] | None = None
 
-    # --- the answer --------------------------------------------------------------------------------------------
+    # --- the answer
 
     def set(self, value: T | None = None) -> None:
         """Fulfil it; ``queue.Full`` if it already is."""
-        if self._done or self._get_hook is not None:
+        if self.done or self._get_hook is not None:
             raise queue.Full
         self._value = value
-        self._done = True
+        self.done = True
         if self._waiters:
             self._wake()
 
     def set_exception(self, exc_info: OptExcInfo | None = None) -> None:
         """Fulfil it with an exception, by default the one being handled; ``queue.Full`` if it already is."""
-        if self._done or self._get_hook is not None:
+        if self.done or self._get_hook is not None:
             raise queue.Full
         self._error = sys.exc_info() if exc_info is None else exc_info
-        self._done = True
+        self.done = True
         if self._waiters:
             self._wake()
 
     def set_get_hook(self, func: Callable[[float | None], T]) -> None:
         """Compute the value in ``get`` with ``func(timeout)``; ``queue.Full`` if there is a value."""
-        if self._done:
+        if self.done:
             raise queue.Full
         self._get_hook = func
 
@@ -111,77 +100,40 @@ class Future(pykka.Future[T]):
             raise value.with_traceback(traceback)
         raise value
 
-    # --- waiting -----------------------------------------------------------------------------------------------
+    # --- waiting
 
     def get(self, *, timeout: float | None = None) -> Any:
         """The value, or the exception raised; waits at most ``timeout`` seconds, then ``pykka.Timeout``."""
-        if not self._done:
+        if not self.done:
             if self._get_hook is not None:
                 value = self._get_hook(timeout)
-                if not self._done:
+                if not self.done:
                     self._value = value
-                    self._done = True
+                    self.done = True
                 return self._outcome()
             self._wait(timeout)
         return self._outcome()
 
     def _wait(self, timeout: float | None) -> None:
         scheduler = self._scheduler
-        if scheduler is not None and get_ident() == scheduler.owner:
+        at_home = scheduler is not None and get_ident() == scheduler.owner
+        if scheduler is not None and at_home:
             if scheduler.current is not None:
                 raise BlockingCallError(BLOCKING_HELP)
             if scheduler.driver.pump(self, timeout):
                 return
-        hub = get_hub_if_exists()
-        if hub is None:
-            self._wait_thread(timeout)
-        elif getcurrent() is hub:
-            raise BlockingCallError(BLOCKING_HELP)
-        else:
-            self._wait_greenlet(hub, timeout)
+        wait_here(self, timeout, at_home=at_home)
 
-    def _wait_thread(self, timeout: float | None) -> None:
-        lock = allocate_lock()
-        lock.acquire()
-        wake = lock.release
+    def add_waiter(self, wake: Callable[[], object]) -> bool:
+        """Have ``wake()`` called when the answer comes. False: it is here already, and ``wake`` forgotten."""
         self._waiters.append(wake)
-        if self._done:
-            self._forget(wake)
-        elif not lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
-            self._forget(wake)
-            if not self._done:
-                raise pykka.Timeout(f"{timeout} seconds")
+        if self.done:
+            self.forget_waiter(wake)
+            return False
+        return True
 
-    def _wait_greenlet(self, hub: Any, timeout: float | None) -> None:
-        if timeout is not None and timeout <= 0:
-            raise pykka.Timeout(f"{timeout} seconds")
-        waiter = Waiter(hub)
-        watchers = []
-        scheduler = self._scheduler
-        if scheduler is not None and get_ident() == scheduler.owner:
-            wake = _waker_at_home(hub.loop, waiter)
-        else:
-            # A watcher of its own keeps this hub from believing that nothing can happen any more.
-            doorbell = hub.loop.async_()
-            doorbell.start(waiter.switch, None)
-            watchers.append(doorbell)
-            wake = _waker_from_afar(doorbell)
-        self._waiters.append(wake)
-        try:
-            if self._done:
-                return
-            if timeout is not None:
-                timer = hub.loop.timer(timeout)
-                watchers.append(timer)
-                timer.start(waiter.switch, _TIMED_OUT, update=True)
-            if waiter.get() is _TIMED_OUT and not self._done:
-                raise pykka.Timeout(f"{timeout} seconds")
-        finally:
-            self._forget(wake)
-            for watcher in watchers:
-                watcher.close()
-
-    def _forget(self, wake: Callable[[], object]) -> None:
+    def forget_waiter(self, wake: Callable[[], object]) -> None:
+        """It waits no longer."""
         try:
             self._waiters.remove(wake)
         except ValueError:
@@ -194,9 +146,8 @@ class Future(pykka.Future[T]):
             return
         if self._get_hook is not None:
             raise TypeError("a future with a get hook of its own cannot announce its answer")
-        self._waiters.append(wake)
-        if self._done and wake in self._waiters:
-            self._wake()
+        if not self.add_waiter(wake):
+            wake()
 
     def _subscribe_parents(self, wake: Callable[[], object]) -> None:
         waiting = list(self._parents)
@@ -211,11 +162,11 @@ class Future(pykka.Future[T]):
                 raise TypeError("only futures of this runtime can announce their answer")
             parent.subscribe(one_down)
 
-    # --- await -------------------------------------------------------------------------------------------------
+    # --- await
 
     def __await__(self) -> Generator[Any, None, T]:
-        if not self._done:
-            loop = _running_loop()
+        if not self.done:
+            loop = running_loop()
             if loop is None:
                 yield
                 return cast("T", self.get())
@@ -223,40 +174,18 @@ class Future(pykka.Future[T]):
                 values = []
                 for parent in self._parents:
                     values.append((yield from parent.__await__()))
-                if not self._done:
+                if not self.done:
                     self._value = self._combine(values)
-                    self._done = True
+                    self.done = True
             elif self._get_hook is not None:
                 return cast("T", (yield from loop.run_in_executor(None, self.get).__await__()))
             else:
-                yield from self._wait_loop(loop)
+                yield from wait_on_loop(self, loop)
         return self._outcome()
 
     __iter__ = __await__
 
-    def _wait_loop(self, loop: Any) -> Generator[Any, None, None]:
-        waiter = loop.create_future()
-
-        def release() -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
-        def wake() -> None:
-            try:
-                loop.call_soon_threadsafe(release)
-            except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
-                pass
-
-        self._waiters.append(wake)
-        if self._done:
-            self._forget(wake)
-            return
-        try:
-            yield from waiter.__await__()
-        finally:
-            self._forget(wake)
-
-    # --- derived futures ---------------------------------------------------------------------------------------
+    # --- derived futures
 
     def _derive(
         self, parents: tuple[pykka.Future[Any], ...], combine: Callable[[list[Any]], Any]
@@ -271,7 +200,7 @@ class Future(pykka.Future[T]):
         """A future of ``func(value)``."""
         return self._derive((self,), lambda values: func(values[0]))
 
-    def filter(self: Future[Iterable[J]], func: Callable[[J], bool]) -> Future[Iterable[J]]:  # type: ignore[override]
+    def filter(self: Future[Iterable[J]], func: Callable[[J], bool]) -> Future[Iterable[J]]:
         """A future of the list of those items of the value for which ``func(item)`` holds."""
         return self._derive((self,), lambda values: list(filter(func, values[0])))
 
@@ -279,40 +208,6 @@ class Future(pykka.Future[T]):
         """A future of the list of the values of this and the other futures."""
         return self._derive((self, *futures), list)
 
-    def reduce(self: Future[Iterable[J]], func: Callable[[R, J], R], *args: R) -> Future[R]:  # type: ignore[override]
+    def reduce(self: Future[Iterable[J]], func: Callable[[R, J], R], *args: R) -> Future[R]:
         """A future of ``functools.reduce(func, value, *args)``."""
         return self._derive((self,), lambda values: functools.reduce(func, values[0], *args))
-
-
-def _waker_at_home(loop: Any, waiter: Any) -> Callable[[], object]:
-    """Wakes a greenlet of the runtime's own hub; nearly always from that thread."""
-    home = get_ident()
-
-    def wake() -> None:
-        run = loop.run_callback if get_ident() == home else loop.run_callback_threadsafe
-        run(waiter.switch, None)
-
-    return wake
-
-
-def _waker_from_afar(doorbell: Any) -> Callable[[], object]:
-    """Wakes a greenlet of another hub."""
-
-    def wake() -> None:
-        try:
-            doorbell.send()
-        except ValueError:  # that hub is gone, and with it whoever waited there
-            pass
-
-    return wake
-
-
-def _running_loop() -> Any:
-    """The asyncio loop running in this thread, or None. Does not import asyncio."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None:
-        return None
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -9,20 +9,23 @@ Rules:
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gevent
 from greenlet import getcurrent
+from pykka import ActorDeadError
 
-from actors.runtime import lifecycle
-from actors.runtime.clock import NS_PER_MS
+from actors.runtime import halting, lifecycle
 from actors.runtime.mailbox import STOPPED, Mailbox
 
 if TYPE_CHECKING:
     from actors.runtime.future import Future
 
 __all__ = ["Worker"]
+
+
+KILL_GRACE_MS = 1_000
+"""How long a killed greenlet may take to die before it is left behind."""
 
 
 class Worker:
@@ -60,6 +63,8 @@ class Worker:
             self.asked = None
             if mailbox.worker is not self:
                 return
+            if mailbox.queued:  # it used up its turn
+                scheduler.driver.wake()
             try:
                 self._parked = True
                 while self._parked:
@@ -77,19 +82,21 @@ class Worker:
         """The deadline is over: kill the greenlet, and leave it behind if it does not die of that."""
         mailbox = self._mailbox
         if self._greenlet is None:
-            lifecycle.abandon(mailbox)
+            halting.abandon(mailbox)
             return
         mailbox.scheduler.counters["killed"] += 1
         self._greenlet.kill(block=False)
         halt = mailbox.scheduler.halts.get(mailbox)
         if halt is not None:
-            grace_ns = mailbox.scheduler.now_ns() + lifecycle.KILL_GRACE_MS * NS_PER_MS
-            halt.timer = mailbox.scheduler.call_at(grace_ns, partial(self._leave_behind))
+            grace_ns = halting.deadline_in(mailbox, KILL_GRACE_MS)
+            halt.timer = mailbox.scheduler.call_at(grace_ns, self._leave_behind)
 
     def _leave_behind(self) -> None:
         mailbox = self._mailbox
         if mailbox.state != STOPPED and mailbox.worker is self:
             asked, self.asked = self.asked, None
             if asked is not None:
-                lifecycle.answer_error(asked, lifecycle.dead(mailbox))
-            lifecycle.abandon(mailbox)
+                halting.answer_error(
+                    asked, ActorDeadError(f"{mailbox} was left behind while it handled this")
+                )
+            halting.abandon(mailbox)

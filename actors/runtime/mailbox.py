@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 from pykka import ActorDeadError
 
 from actors.runtime.errors import MailboxFullError
-from actors.runtime.future import get_ident
-from actors.runtime.messages import SPECIAL, Ask, Cell
+from actors.runtime.messages import SPECIAL, Cell
+from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
     from actors.runtime.actor import Actor
@@ -110,7 +110,7 @@ class Mailbox:
         self.dropped = 0
         self._urn: str | None = None
 
-    # --- identity ------------------------------------------------------------------------------------------------
+    # --- identity
 
     @property
     def actor_urn(self) -> str:
@@ -128,15 +128,14 @@ class Mailbox:
     def __str__(self) -> str:
         return f"{self.actor_class.__name__} ({self.actor_urn})"
 
-    # --- putting -------------------------------------------------------------------------------------------------
+    # --- putting
 
     def put(self, message: Any) -> None:
         """Add a user message, from any thread. ActorDeadError, MailboxFullError."""
         if get_ident() != self.scheduler.owner:
             self._put_from_afar(message)
         elif self.state >= STOPPING:
-            self.scheduler.refuse(self, message)
-            raise ActorDeadError(f"{self} not found")
+            raise self.refusal(message)
         elif self.room < 0:
             self._coalesce(message)
         elif self.lane is not None and len(self.lane) >= self.room and not self._make_room(message):
@@ -149,9 +148,15 @@ class Mailbox:
         if get_ident() != self.scheduler.owner:
             self.scheduler.call_soon(partial(self.owe, message))
         elif self.state >= STOPPING:
-            self.scheduler.refuse(self, message)
+            self.scheduler.bury(self, message)
         else:
             self.append(message)
+
+    def refusal(self, message: Any) -> ActorDeadError:
+        """The error for whoever sends to an actor that has ended; the message is a dead letter."""
+        if type(message) not in SPECIAL:
+            self.scheduler.bury(self, message)
+        return ActorDeadError(f"{self} not found")
 
     def append(self, message: Any) -> None:
         """Add to the user lane, whatever the bound (owner's thread)."""
@@ -177,7 +182,7 @@ class Mailbox:
             self.queued = True
             self.scheduler.enqueue(self)
 
-    # --- the bound -----------------------------------------------------------------------------------------------
+    # --- the bound
 
     def _full(self) -> MailboxFullError:
         self.count_drop()
@@ -222,42 +227,32 @@ class Mailbox:
             message = self.cells[key] = Cell(key, message)
         self.append(message)
 
-    # --- other threads -------------------------------------------------------------------------------------------
+    # --- other threads
 
     def _put_from_afar(self, message: Any) -> None:
         scheduler = self.scheduler
-        transit = scheduler.transit.get(self)
+        if self.state >= STOPPING or scheduler.closed:
+            raise self.refusal(message)
+        lane, transit = self.lane, scheduler.transit.get(self)
+        in_transit = 0 if transit is None else len(transit)
+        policy, capacity = self.actor_class.overflow, self.actor_class.mailbox_capacity
+        waiting = in_transit if policy is not Overflow.REJECT or lane is None else in_transit + len(lane)
+        if waiting >= capacity:
+            raise self._full()
         if transit is None:
             transit = scheduler.transit.setdefault(self, Transit(self))
-        lane = self.lane
-        waiting = len(transit) + (0 if lane is None else len(lane))
-        if self.state >= STOPPING or scheduler.closed:
-            scheduler.refuse(self, message)
-            raise ActorDeadError(f"{self} not found")
-        if waiting >= self.actor_class.mailbox_capacity:
-            policy = self.actor_class.overflow
-            crowded = policy is Overflow.REJECT or len(transit) >= self.actor_class.mailbox_capacity
-            if crowded:
-                raise self._full()
         transit.append(message)
         scheduler.inbound.append(transit)
         scheduler.wake_from_afar()
 
-    def take_over(self, message: Any) -> None:
-        """A message has arrived from another thread (owner's thread)."""
-        if self.state >= STOPPING:
-            self.scheduler.bury(self, message)
-        elif self.room < 0 or (self.lane is not None and len(self.lane) >= self.room):
-            try:
-                self.put(message) if self.actor_class.overflow is not Overflow.REJECT else self.append(
-                    message
-                )
-            except MailboxFullError as error:
-                self.scheduler.answer_error(message, error)
-        else:
+    def arrive(self, message: Any) -> None:
+        """A message of another thread is here (owner's thread). Where the policy is to reject it was counted then."""
+        if self.state < STOPPING and self.actor_class.overflow is Overflow.REJECT:
             self.append(message)
+        else:
+            self.put(message)
 
-    # --- pykka's inbox protocol ------------------------------------------------------------------------------------
+    # --- pykka's inbox protocol
 
     def empty(self) -> bool:
         """Whether no user message waits."""

@@ -75,12 +75,14 @@ class Cell:
 class Piped:
     """An awaited answer. Belongs to the instance that asked: a later one does not get it."""
 
-    __slots__ = ("actor", "future", "wrap")
+    __slots__ = ("actor", "future", "message", "wrap")
 
     def __init__(self, actor: Any, future: Any, wrap: Callable[[Any], Any]) -> None:
         self.actor = actor
         self.future = future
         self.wrap = wrap
+        self.message: Any = None
+        """What ``wrap`` made of the answer."""
 
 
 class Deferred:

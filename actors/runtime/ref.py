@@ -9,9 +9,10 @@ import pykka
 from pykka import ActorDeadError
 from pykka.messages import _ActorStop
 
-from actors.runtime.future import Future, get_ident
+from actors.runtime.future import Future
 from actors.runtime.mailbox import STOPPED, STOPPING, Mailbox
 from actors.runtime.messages import Ask
+from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
     from actors.runtime.actor import Actor
@@ -45,7 +46,7 @@ class StoppedFlag:
         return True
 
 
-class ActorRef(Mailbox, pykka.ActorRef[A]):
+class ActorRef(Mailbox, pykka.ActorRef[A]):  # type: ignore[override]  # pykka's attributes, made when asked for
     """A reference to an actor. It stays the same over restarts of the actor.
 
     Sending to an actor that has ended raises ``pykka.ActorDeadError``; sending to one whose user lane is full
@@ -66,7 +67,7 @@ class ActorRef(Mailbox, pykka.ActorRef[A]):
                 return
         self.put(message)
 
-    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any:  # type: ignore[override]
+    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any:
         """Send a message and wait for the answer, at most ``timeout`` seconds; not ``block``: a future of it."""
         future: Future[Any] = Future(self.scheduler)
         try:
@@ -75,7 +76,7 @@ class ActorRef(Mailbox, pykka.ActorRef[A]):
             future.set_exception(sys.exc_info())
         return future.get(timeout=timeout) if block else future
 
-    def stop(self, *, block: bool = True, timeout: float | None = None) -> Any:  # type: ignore[override]
+    def stop(self, *, block: bool = True, timeout: float | None = None) -> Any:
         """Ask it to stop once it has handled what is in the queue now.
 
         The answer is True when it has ended: ``on_stop`` has run, its timers are dead and its key is free. False:
@@ -83,7 +84,7 @@ class ActorRef(Mailbox, pykka.ActorRef[A]):
         """
         future: Future[bool] = Future(self.scheduler)
         try:
-            if self.state >= STOPPING:
+            if self.state == STOPPED:
                 raise ActorDeadError(str(self))
             self.owe(Ask(_ActorStop(), future))
         except ActorDeadError:
@@ -95,16 +96,16 @@ class ActorRef(Mailbox, pykka.ActorRef[A]):
         return self.state < STOPPING
 
     @property
-    def actor_inbox(self) -> Any:
+    def actor_inbox(self) -> Any:  # type: ignore[override]
         """pykka's name for the mailbox."""
         return self
 
     @property
-    def actor_stopped(self) -> Any:
+    def actor_stopped(self) -> Any:  # type: ignore[override]
         """The actor's end as an event with ``is_set`` and ``wait``."""
         return StoppedFlag(self)
 
-    def _actor_weakref(self) -> Any:
+    def _actor_weakref(self) -> Any:  # type: ignore[override]
         return self.actor
 
     def __repr__(self) -> str:

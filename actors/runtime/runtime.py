@@ -11,18 +11,19 @@ from typing import Any, Self, TypeVar
 import gevent
 import pykka
 
-from actors.runtime import lifecycle, observe
+from actors.runtime import halting, lifecycle, observe
 from actors.runtime.actor import Actor
 from actors.runtime.clock import NS_PER_MS, Clock, ManualClock, MonotonicClock
 from actors.runtime.directory import Directory
 from actors.runtime.drivers import Driver, HubDriver, ManualDriver
 from actors.runtime.errors import RuntimeClosedError, WrongDriverError
-from actors.runtime.future import Future, allocate_lock
+from actors.runtime.future import Future
 from actors.runtime.mailbox import STOPPED, Mailbox
 from actors.runtime.messages import Exit
 from actors.runtime.observe import DeadLetters
 from actors.runtime.ref import ActorRef
 from actors.runtime.scheduler import Scheduler
+from actors.runtime.waiting import allocate_lock
 from actors.runtime.watchdog import start_native_thread
 
 __all__ = ["Runtime", "default_runtime"]
@@ -64,7 +65,7 @@ class Runtime:
         """A runtime with the manual driver and a manual clock."""
         return cls(ManualDriver(), ManualClock(start_ms, wall_ms), name)
 
-    # --- actors --------------------------------------------------------------------------------------------------
+    # --- actors
 
     def spawn(self, cls: type[A], *args: Any, key: Hashable = None, **kwargs: Any) -> ActorRef[A]:
         """Start an actor, from any thread. ``__init__`` runs here and may raise; ``on_start`` runs in the runtime.
@@ -110,7 +111,7 @@ class Runtime:
         if self.registers:
             pykka.ActorRegistry.unregister(mailbox)  # type: ignore[arg-type]
 
-    # --- stopping ------------------------------------------------------------------------------------------------
+    # --- stopping
 
     def stop(self, ref: ActorRef[Any], deadline_ms: int = 5_000) -> Future[bool]:
         """Stop one actor, and all below it, for good and ahead of its backlog; from any thread.
@@ -121,7 +122,7 @@ class Runtime:
 
         def halt() -> None:
             deadline_ns = self.scheduler.now_ns() + deadline_ms * NS_PER_MS
-            lifecycle.halt(ref, Exit.SHUTDOWN, deadline_ns, partial(done.set, True))
+            halting.halt(ref, Exit.SHUTDOWN, deadline_ns, partial(done.set, True))
 
         try:
             self.scheduler.call_soon(halt)
@@ -153,7 +154,7 @@ class Runtime:
     def _stop_all(self, deadline_ms: int) -> None:
         deadline_ns = self.scheduler.now_ns() + deadline_ms * NS_PER_MS
         roots = [mailbox for mailbox in self.directory if mailbox.parent is None]
-        lifecycle.HaltInTurn(roots, deadline_ns, self._stopped)
+        halting.HaltInTurn(roots, deadline_ns, self._stopped)
 
     def _stopped(self) -> None:
         scheduler = self.scheduler
@@ -188,7 +189,7 @@ class Runtime:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    # --- seeing --------------------------------------------------------------------------------------------------
+    # --- seeing
 
     @property
     def backlog(self) -> int:
@@ -222,7 +223,7 @@ class Runtime:
         """Run ``call()`` in the runtime's thread, from any thread, signal handler or finalizer."""
         self.scheduler.call_soon(call)
 
-    # --- manual driver -------------------------------------------------------------------------------------------
+    # --- manual driver
 
     def _manual(self) -> tuple[ManualDriver, ManualClock]:
         if not isinstance(self.driver, ManualDriver) or not isinstance(self.clock, ManualClock):
@@ -243,7 +244,7 @@ class Runtime:
         driver, clock = self._manual()
         driver.run_until(clock, clock.now_ns() + ms * NS_PER_MS)
 
-    # --- hub driver ----------------------------------------------------------------------------------------------
+    # --- hub driver
 
     def start_thread(self) -> Self:
         """Hub driver: run in a native thread of its own, with its own hub."""

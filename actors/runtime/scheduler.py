@@ -20,12 +20,15 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from actors.runtime import lifecycle
-from actors.runtime.errors import RuntimeClosedError
-from actors.runtime.future import Future, get_ident
+from pykka import ActorDeadError
+
+from actors.runtime import delivery, halting, lifecycle
+from actors.runtime.errors import MailboxFullError, RuntimeClosedError
+from actors.runtime.future import Future
 from actors.runtime.mailbox import NEW, RUNNING, STOPPED, Mailbox, Transit
-from actors.runtime.messages import SPECIAL, Deferred
+from actors.runtime.messages import SPECIAL, Ask, Deferred
 from actors.runtime.timers import OWN, Timer, TimerQueue
+from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
     from actors.runtime.drivers import Driver
@@ -86,12 +89,12 @@ class Scheduler:
         self.wake_ns = -1
         """When the driver will look at the timers; -1: within this slice anyway."""
         self.counters: Counter[str] = Counter()
-        self.halts: dict[Mailbox, lifecycle.Halt] = {}
+        self.halts: dict[Mailbox, halting.Halt] = {}
         self.ended: dict[Mailbox, list[Future[Any]]] = {}
         self.tap: Callable[[Any, Any], None] | None = None
         """Sees every plain message before its actor does, for tracing; what it raises counts as the actor's failure."""
 
-    # --- work ----------------------------------------------------------------------------------------------------
+    # --- work
 
     def enqueue(self, mailbox: Mailbox) -> None:
         """Give it a turn (its ``queued`` is set already)."""
@@ -130,6 +133,7 @@ class Scheduler:
         """Let one actor handle its system lane and up to ``QUANTUM`` messages; the number handled, at least 1."""
         left = QUANTUM
         message: Any = None
+        worker = mailbox.worker
         try:
             if mailbox.system is not None or mailbox.state != RUNNING:
                 lifecycle.run_system(mailbox)
@@ -142,7 +146,7 @@ class Scheduler:
                     left -= 1
                     message = lane.popleft()
                     if type(message) in SPECIAL:
-                        lifecycle.receive_special(mailbox, message)
+                        delivery.receive(mailbox, message)
                         if mailbox.state != RUNNING:
                             break
                     else:
@@ -150,9 +154,12 @@ class Scheduler:
                     if mailbox.system is not None:
                         break
         except BaseException as error:
-            lifecycle.crashed(mailbox, message, error)
+            if mailbox.worker is worker:
+                lifecycle.crashed(mailbox, message, error)
         handled = QUANTUM - left
         self.backlog -= handled
+        if mailbox.worker is not worker:  # the end of a greenlet's instance
+            return handled
         if mailbox.system is not None:
             self.ready.appendleft(mailbox)
         elif mailbox.state == RUNNING and mailbox.lane:
@@ -182,7 +189,7 @@ class Scheduler:
             raise error
         self.runtime.request_stop(error)
 
-    # --- other threads -------------------------------------------------------------------------------------------
+    # --- other threads
 
     def call_soon(self, call: Callable[[], None]) -> None:
         """Run ``call()`` in the runtime's thread; from any thread, signal handler or finalizer."""
@@ -205,7 +212,7 @@ class Scheduler:
         for _ in range(min(len(inbound), TAKE_OVER_MAX)):
             item = inbound.popleft()
             if type(item) is Transit:
-                item.mailbox.take_over(item.popleft())
+                self._arrive(item.mailbox, item.popleft())
                 if not item and self.transit.get(item.mailbox) is item:
                     del self.transit[item.mailbox]
             else:
@@ -213,6 +220,16 @@ class Scheduler:
                     item()  # type: ignore[operator]
                 except Exception:
                     logger.exception("A call handed to runtime %s failed:", self.runtime.name)
+
+    def _arrive(self, mailbox: Mailbox, message: Any) -> None:
+        try:
+            mailbox.arrive(message)
+        except (
+            ActorDeadError,
+            MailboxFullError,
+        ) as error:  # its sender is gone, unless it waits for an answer
+            if type(message) is Ask:
+                halting.answer_error(message.future, error)
 
     def drain(self) -> None:
         """The runtime has stopped: answer those who came too late."""
@@ -222,11 +239,11 @@ class Scheduler:
             except IndexError:
                 return
             if type(item) is Transit:
-                lifecycle.bury(item.mailbox, item.popleft())
+                halting.bury(item.mailbox, item.popleft())
             else:
                 item()  # type: ignore[operator]
 
-    # --- timers --------------------------------------------------------------------------------------------------
+    # --- timers
 
     def arm(self, mailbox: Mailbox, due_ns: int, message: Any, key: Hashable) -> Hashable:
         """Arm ``key`` of this mailbox, in place of an earlier timer of that key. None: a key of its own."""
@@ -263,11 +280,15 @@ class Scheduler:
             if mailbox is OWN:
                 timer.message()
             elif type(timer.message) is Deferred:
-                mailbox.post(partial(lifecycle.run_deferred, mailbox, timer))
+                mailbox.post(partial(delivery.run_deferred, mailbox, timer))
             else:
                 mailbox.append(timer)
 
-    # --- small services ------------------------------------------------------------------------------------------
+    # --- small services
+
+    def bury(self, mailbox: Mailbox, message: Any) -> None:
+        """A message that its actor will never handle."""
+        halting.bury(mailbox, message)
 
     def when_ended(self, mailbox: Mailbox, future: Future[Any]) -> None:
         """Fulfil the future (with True) once the actor has ended (owner's thread)."""

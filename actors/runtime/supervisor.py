@@ -15,9 +15,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ClassVar
 
-from actors.runtime import lifecycle
+from actors.runtime import halting, lifecycle
 from actors.runtime.actor import Actor
-from actors.runtime.clock import NS_PER_MS
 from actors.runtime.errors import DuplicateKeyError, RestartBudgetError
 from actors.runtime.future import Future
 from actors.runtime.mailbox import STOPPING, SUSPENDED, Mailbox
@@ -53,7 +52,7 @@ class Child:
         """It is suspended after a failure."""
         self._tell("_child_failed", message, error)
 
-    def exited(self, reason: Exit) -> None:
+    def exited(self) -> None:
         """It is suspended after a normal end."""
         self._tell("_child_exited")
 
@@ -89,13 +88,13 @@ class Supervisor(Actor):
 
     _children: dict[Hashable, Child]
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Before ``__init__``, so that a subclass need not call it."""
         self._children = {}
         self._budget = Budget(self.intensity, self.period_ms)
         self._crowd = Crowd(self.period_ms, self.many_share, self.many_min)
 
-    # --- children ------------------------------------------------------------------------------------------------
+    # --- children
 
     def start_child(self, spec: ChildSpec) -> ActorRef[Any]:
         """Start a child. DuplicateKeyError: its id or key is taken. What its ``__init__`` raises is raised."""
@@ -113,31 +112,31 @@ class Supervisor(Actor):
         ref.parent = child
         return ref
 
-    def stop_child(self, id: Hashable, deadline_ms: int = lifecycle.HALT_MS) -> Future[bool]:  # noqa: A002
+    def stop_child(self, id: Hashable, deadline_ms: int = halting.HALT_MS) -> Future[bool]:  # noqa: A002
         """Stop a child for good, ahead of its backlog. The future says True when it has ended; False: no such child."""
         done: Future[bool] = Future(self._mailbox.scheduler)
         child = self._children.get(id)
         if child is None:
             done.set(False)
         else:
-            deadline_ns = self._mailbox.scheduler.now_ns() + deadline_ms * NS_PER_MS
-            lifecycle.halt(child.mailbox, Exit.SHUTDOWN, deadline_ns, partial(done.set, True))
+            deadline_ns = halting.deadline_in(self._mailbox, deadline_ms)
+            halting.halt(child.mailbox, Exit.SHUTDOWN, deadline_ns, partial(done.set, True))
         return done
 
     @property
     def children(self) -> dict[Hashable, ActorRef[Any]]:
         """The refs of its children by id, in the order of their start; a copy."""
-        return {id: child.mailbox for id, child in self._children.items()}  # type: ignore[misc]
+        return {name: child.mailbox for name, child in self._children.items()}  # type: ignore[misc]
 
-    def halt_children(self, deadline_ns: int, then: Callable[[], None]) -> None:  # type: ignore[override]
+    def halt_children(self, deadline_ns: int, then: Callable[[], None]) -> None:
         """End all children for good, then call ``then`` (for the runtime)."""
         todo = [child.mailbox for child in self._children.values()]
         if self.many:
-            lifecycle.halt_at_once(todo, deadline_ns, then)
+            halting.halt_at_once(todo, deadline_ns, then)
         else:
-            lifecycle.HaltInTurn(todo, deadline_ns, then)
+            halting.HaltInTurn(todo, deadline_ns, then)
 
-    # --- hooks ---------------------------------------------------------------------------------------------------
+    # --- hooks
 
     def on_child_failed(self, child: ChildSpec, message: Any, error: BaseException) -> None:
         """``message`` (None: start, or no message at all) has failed with ``error``; the decision comes after this."""
@@ -148,7 +147,7 @@ class Supervisor(Actor):
     def on_child_stopped(self, child: ChildSpec, reason: Exit) -> None:
         """The child has ended for good, for another reason than a spent budget."""
 
-    # --- what children report ------------------------------------------------------------------------------------
+    # --- what children report
 
     def _child_failed(self, child: Child, message: Any, error: BaseException) -> None:
         self.on_child_failed(child.spec, message, error)
@@ -170,9 +169,9 @@ class Supervisor(Actor):
             self.on_child_stopped(child.spec, reason)
 
     def _end(self, child: Child, reason: Exit) -> None:
-        lifecycle.halt(child.mailbox, reason, self._mailbox.scheduler.now_ns(), None)
+        halting.halt(child.mailbox, reason, self._mailbox.scheduler.now_ns(), None)
 
-    # --- restart -------------------------------------------------------------------------------------------------
+    # --- restart
 
     def _restart(self, child: Child, error: BaseException | None) -> None:
         now_ms = self.now_ms
@@ -192,8 +191,8 @@ class Supervisor(Actor):
         for each in group:
             each.restarting = True
         then = partial(self._revive_later, group, delay_ms)
-        deadline_ns = self._mailbox.scheduler.now_ns() + lifecycle.HALT_MS * NS_PER_MS
-        lifecycle.HaltInTurn([each.mailbox for each in group], deadline_ns, then, final=False)
+        deadline_ns = halting.deadline_in(self._mailbox, halting.HALT_MS)
+        halting.HaltInTurn([each.mailbox for each in group], deadline_ns, then, final=False)
 
     def _revive_later(self, group: list[Child], delay_ms: int) -> None:
         """All of them are suspended."""

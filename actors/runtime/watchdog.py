@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
 
-from actors.runtime.future import allocate_lock
+from actors.runtime.waiting import allocate_lock
 
 if TYPE_CHECKING:
     from actors.runtime.scheduler import Scheduler

@@ -1,4 +1,4 @@
-"""Removing the ack after the reply: status marks off, the run settles by removing its ack or by keeping it."""
+"""Removing the ack after the reply: status marks are off, and the run removes its ack or keeps it."""
 
 from __future__ import annotations
 

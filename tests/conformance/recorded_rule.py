@@ -1,5 +1,7 @@
-"""The category rule of the recorded controllers: plain substrings, web before coding. Ours is another; this one only
-serves to replay what was recorded."""
+"""The category rule of the recorded controllers: plain substrings, web before coding.
+
+Ours is another; this one only serves to replay what was recorded.
+"""
 
 from __future__ import annotations
 

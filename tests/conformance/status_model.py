@@ -20,8 +20,8 @@ Trace = dict[str, Any]
 Job = Generator[tuple[str, Any], bool, None]
 
 DEFAULTS = {
-    "queued": None, "thinking": "🤔", "tool": "🔥", "coding": "👨\u200d💻", "web": "⚡", "done": "👍", "error": "😱",
-    "stallSoft": "🥱", "stallHard": "😨", "compacting": "✍",
+    "queued": None, "thinking": "🤔", "tool": "🔥", "coding": "👨\u200d💻", "web": "⚡", "done": "👍",
+    "error": "😱", "stallSoft": "🥱", "stallHard": "😨", "compacting": "✍",
 }  # fmt: skip
 
 

@@ -21,14 +21,14 @@ __all__ = ["replay_status"]
 Trace = dict[str, Any]
 
 MORE_CALLS = {
-    "debounce_starvation", "two_reactions", "orphan_at_end", "flap_stale", "null_override", "pending_forgotten",
-    "wrong_final_reaction", "restore_lost", "clear_noop",
+    "debounce_starvation", "two_reactions", "orphan_at_end", "flap_stale", "null_override",
+    "pending_forgotten", "wrong_final_reaction", "restore_lost", "clear_noop",
 }  # fmt: skip
 """Quirks whose repair costs calls."""
 
 
 def replay_status(trace: Trace) -> list[str]:
-    """The problems of one trace; none: passed. A trace with an empty emoji is refused by us and passes unplayed."""
+    """The problems of one trace; none: passed. An empty emoji is refused by us: it is not played."""
     if not trace["config"]["initialEmoji"] or "" in trace["config"].get("emojis", {}).values():
         return []
     played = play(trace)
@@ -129,7 +129,7 @@ def _phases_after_the_end(trace: Trace, played: Played) -> list[str]:
 
 
 def _wanted_at_rest(trace: Trace) -> list[list[str]] | None:
-    """What may be visible once all is quiet, from the script alone; None: too unusual a case to tell so simply."""
+    """What may be visible once all is quiet, from the script alone; None: too unusual to tell so simply."""
     table = emoji_table(trace["config"])
     timing = trace["config"].get("timing", {})
     debounce_ms = timing.get("debounceMs", 700)

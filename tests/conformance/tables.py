@@ -1,4 +1,4 @@
-"""Checks the recorded truth tables row by row: both ack gates, the recorded tool rule, removal after the reply."""
+"""Checks the recorded tables row by row: both ack gates, the recorded tool rule, removal after the reply."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["replay_table"]
 Row = tuple[str, list[str]]
 
 REACTION = {
-    "scope": "scope", "isDirect": "is_direct", "isGroup": "is_group", "isMentionableGroup": "is_mentionable_group",
-    "requireMention": "require_mention", "canDetectMention": "can_detect_mention",
+    "scope": "scope", "isDirect": "is_direct", "isGroup": "is_group",
+    "isMentionableGroup": "is_mentionable_group", "requireMention": "require_mention",
+    "canDetectMention": "can_detect_mention",
     "effectiveWasMentioned": "effective_was_mentioned", "shouldBypassMention": "should_bypass_mention",
     "isBotAuthoredMessage": "is_bot_authored", "allowBotAuthoredMessage": "allow_bot_authored",
 }  # fmt: skip

@@ -67,7 +67,9 @@ class RawServer:
     @property
     def port(self) -> int:
         """Where it listens."""
-        return int(self._server.server_port)
+        port = self._server.server_port
+        assert port is not None
+        return port
 
     @property
     def url(self) -> str:

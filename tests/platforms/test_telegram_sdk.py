@@ -86,9 +86,8 @@ async def the_same_by_ptb(bot: Any) -> None:
 
 
 async def the_same_by_aiogram(bot: Any) -> None:
-    from aiogram.types import ReactionTypeEmoji
-
-    assert await bot.set_message_reaction(CHAT, 42, [ReactionTypeEmoji(emoji="👨\u200d💻")])
+    types = pytest.importorskip("aiogram.types")
+    assert await bot.set_message_reaction(CHAT, 42, [types.ReactionTypeEmoji(emoji="👨\u200d💻")])
     assert await bot.set_message_reaction(CHAT, 42, [])
     assert await bot.send_chat_action(CHAT, "typing")
     assert await bot.send_chat_action(CHAT, "typing", message_thread_id=7)
@@ -123,7 +122,7 @@ def test_python_telegram_bot_understands_the_stub_s_errors(
         with pytest.raises(errors.ChatMigrated) as moved:
             await bot.send_chat_action(-5001, "typing")
         assert moved.value.new_chat_id == CHAT
-        with pytest.raises(errors.BadRequest, match="REACTION_INVALID|Reaction_invalid"):
+        with pytest.raises(errors.BadRequest, match=r"(?i)reaction_invalid"):
             await bot.set_message_reaction(CHAT, 42, "✅")
         stub.token = "1:other"
         with pytest.raises(errors.InvalidToken):

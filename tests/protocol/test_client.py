@@ -101,6 +101,14 @@ class Server:
         self._listener = None
 
 
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait (5 s at most) until ``condition()`` holds."""
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 @pytest.fixture
 def server(tmp_path: pathlib.Path) -> Iterator[Server]:
     server = Server(str(tmp_path / "l.sock"))
@@ -182,8 +190,7 @@ def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(
     server.accept()
     first = [server.receive() for _ in range(3)]
     server.ack(first[0])
-    while client.unacknowledged > 2:
-        time.sleep(0.001)
+    wait_until(lambda: client.unacknowledged == 2)
     hello = server.accept()
     assert hello.session == "bot"
     assert [server.receive().id for _ in range(2)] == ["b", "c"]
@@ -194,10 +201,9 @@ def test_it_survives_a_server_that_is_away(server: Server, client: Client) -> No
     client.wait_connected()
     server.close()
     client.send(EVENT)
-    with pytest.raises(ConnectionError):
-        while True:
-            client.wait_connected(timeout_s=0.01)
-    assert client.last_error
+    wait_until(lambda: client.last_error)
+    with pytest.raises(ConnectionError, match=client.last_error):
+        client.wait_connected(timeout_s=0.01)
     server.listen()
     server.accept()
     assert isinstance(server.receive(), Thinking)
@@ -254,7 +260,7 @@ def test_a_full_buffer_refuses_a_terminal_and_forgets_a_phase(tmp_path: pathlib.
 
 
 def test_a_run_ends_with_its_block(server: Server, client: Client) -> None:
-    with pytest.raises(KeyboardInterrupt), client.run(conversation="c", message="m", direct=True) as run:
+    with pytest.raises(KeyboardInterrupt), client.run(conversation="c", message="m", direct=True) as run:  # noqa: PT012
         run.thinking()
         raise KeyboardInterrupt
     server.accept()
@@ -283,8 +289,7 @@ def test_it_pings_and_notices_silence(
         assert isinstance(server.receive(), Ping)
         server.say(Pong())
     client.wait_connected()
-    while client.last_error is None:
-        time.sleep(0.005)
+    wait_until(lambda: client.last_error)
     assert client.last_error == "livesign has said nothing for 0.1 s"
     server.accept()
 
@@ -311,9 +316,8 @@ def test_on_reply_hears_everything_but_pongs_and_may_fail(
 def test_what_is_no_livesign_is_told(server: Server, client: Client) -> None:
     server.accept(welcome=False)
     server.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    while client.last_error is None:
-        time.sleep(0.001)
-    assert "no livesign" in client.last_error
+    wait_until(lambda: client.last_error)
+    assert "no livesign" in str(client.last_error)
 
 
 def test_a_closed_client_takes_nothing_and_its_thread_is_gone(server: Server) -> None:

@@ -1,0 +1,357 @@
+"""The command line. Each command says in its ``--help`` what it does, how it is used and how it ends.
+
+Commands import what they need when they run, so that ``version`` and ``--help`` answer at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from actors.exits import FAILED, INTERRUPTED, OK, UNAVAILABLE, USAGE
+
+if TYPE_CHECKING:
+    from actors.config import ConfigError
+    from actors.send import Target
+    from protocol.codec import DecodeError
+    from protocol.events import Ack, Event, Rejected
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Signs of life for chat bots and AI agents: ack marks, status marks and typing indicators that never get "
+    "stuck.",
+    epilog="New here? livesign demo shows everything in 40 seconds, without any configuration.",
+)
+
+
+class LogLevel(StrEnum):
+    """How much the log tells."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _fail(code: int, text: str, hint: str | None = None) -> NoReturn:
+    for line in (text, hint):
+        if line:
+            typer.echo(f"livesign: {line}", err=True)
+    raise typer.Exit(code)
+
+
+def _config_error(error: ConfigError) -> NoReturn:
+    for problem in error.problems:
+        typer.echo(f"livesign: {problem}", err=True)
+    count = len(error.problems)
+    _fail(USAGE, f"{count} problem{'s' if count != 1 else ''} in the configuration; nothing was started")
+
+
+# --- serve -----------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def serve(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="TOML file; without it: the built-in sandbox.")
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="How much to log, on stderr.")] = LogLevel.INFO,
+) -> None:
+    """Run livesign as a server that bots in any language send events to.
+
+    \b
+    Examples:
+      livesign serve                  no configuration: a sandbox chat to watch in the browser
+      livesign serve livesign.toml    your accounts
+
+    Says ready on stderr once it listens. SIGTERM and Ctrl-C take back everything that shows, then end;
+    a second one ends at once. SIGHUP reads the file again; if that is refused nothing changes.
+
+    \b
+    Exit codes:
+      0  stopped, nothing of ours shows any more
+      1  failed, or stopped before everything could be taken back
+      2  the configuration is wrong; every problem is listed
+      3  cannot listen there
+    """
+    from actors.config import ConfigError
+    from actors.serve import NO_CONFIGURATION
+    from actors.serve import serve as run
+
+    logging.basicConfig(
+        level=log_level.value.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    if config is None:
+        logging.getLogger("livesign").info(NO_CONFIGURATION)
+    try:
+        code = run(config)
+    except ConfigError as error:
+        _config_error(error)
+    raise typer.Exit(code)
+
+
+# --- demo ------------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def demo(
+    speed: Annotated[float, typer.Option(min=0.25, max=50, help="How much faster than real time.")] = 1.0,
+    json: Annotated[bool, typer.Option("--json", help="Show nothing; print only the summary, as JSON.")] = False,
+    plain: Annotated[bool, typer.Option(help="Print lines, as it does without a terminal.")] = False,
+) -> None:
+    """Watch livesign work: a chat service, a server and scripted agents, all in this one process.
+
+    Real sockets and real HTTP on loopback, nothing to configure, about 40 seconds. On the left what the people in
+    the chats see, on the right the calls that it took.
+
+    \b
+    Examples:
+      livesign demo
+      livesign demo --speed 4
+      livesign demo --speed 20 --json
+
+    \b
+    Exit codes:
+      0    nothing was left over and nothing went wrong
+      1    a mark or an indicator was left, or livesign made an error
+      130  Ctrl-C
+    """
+    from actors.demo import run
+
+    try:
+        code = run(speed=speed, json=json, plain=plain)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(code)
+
+
+# --- send ------------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def send(
+    event: Annotated[
+        str | None, typer.Argument(metavar="EVENT", help="Type of the event; without it: JSON, one event a line.")
+    ] = None,
+    conversation: Annotated[str | None, typer.Option("--conversation", "-c", help="The chat.")] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="The message that carries marks.")] = None,
+    run: Annotated[str | None, typer.Option("--run", "-r", help="The run, if it is not the message's.")] = None,
+    account: Annotated[str | None, typer.Option("--account", "-a", help="Needed if there are several.")] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Any other field; may be repeated."),
+    ] = None,
+    lease_ms: Annotated[
+        int, typer.Option(min=0, help="How long an opened run lives without an event; 0: the server's lease.")
+    ] = 600_000,
+    unix: Annotated[str | None, typer.Option(metavar="PATH", help="The server's Unix socket.")] = None,
+    tcp: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The server's TCP address.")] = None,
+    tls_ca: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TLS: trust these certificates; 'system' for the system's.")
+    ] = None,
+    token_env: Annotated[str, typer.Option(metavar="NAME", help="Variable that holds the token.")] = "LIVESIGN_TOKEN",
+    timeout_ms: Annotated[int, typer.Option(min=1, help="Longest wait for the server.")] = 5_000,
+    json: Annotated[bool, typer.Option("--json", help="Print each answer as JSON.")] = False,
+) -> None:
+    """Send events to a running livesign and print each answer.
+
+    The answer to an event is applied, duplicate, late (its run has ended),
+    unknown (there is no such run) or rejected, with the reason. A run that is opened here outlives this
+    command: it ends by its own end event, or 10 minutes after its last event.
+
+    \b
+    Examples:
+      livesign send thinking -c chat-7 -m 817
+      livesign send received -c chat-7 -m 818 --set direct=true
+      livesign send tool -c chat-7 -m 817 --set name=web_search --set call=1
+      livesign send done -c chat-7 -m 817
+      jq -c . events.json | livesign send
+
+    \b
+    Events:
+      opening    received queued waiting thinking tool compacting text progress
+      during     tool_end compacting_end alive child child_end merged moved
+                 sending sent restore typing_start typing_stop
+      ending     done error cancelled silent clear
+
+    \b
+    Exit codes:
+      0  every event was acknowledged
+      1  an event was rejected by the server
+      2  an event or an option makes no sense
+      3  no livesign answers there
+    """
+    from actors.send import UnavailableError, send_events
+
+    logging.getLogger("livesign.client").addHandler(logging.NullHandler())
+    logging.getLogger("livesign.client").propagate = False
+    target = _target(unix, tcp, tls_ca, token_env, timeout_ms)
+    names = {"conversation": conversation, "message": message, "run": run, "account": account}
+    given = {name: value for name, value in names.items() if value is not None}
+    for field in fields or ():
+        name, equals, text = field.partition("=")
+        if not name or not equals:
+            _fail(USAGE, f"--set {field}: write --set FIELD=VALUE")
+        given[name] = _value(text)
+    events = _events(event, given, lease_ms)
+    try:
+        code = send_events(events, target, lambda answer: _tell(answer, json))
+    except UnavailableError as error:
+        _fail(
+            UNAVAILABLE, f"no answer from {target.name}: {error}", "start one with: livesign serve; or name it with "
+            "--unix or --tcp"
+        )  # fmt: skip
+    raise typer.Exit(code)
+
+
+def _target(unix: str | None, tcp: str | None, tls_ca: str | None, token_env: str, timeout_ms: int) -> Target:
+    from actors.config_server import socket_path
+    from actors.send import Target
+
+    if unix is not None and tcp is not None:
+        _fail(USAGE, "--unix and --tcp exclude each other")
+    token = os.environ.get(token_env) or None
+    if tcp is None:
+        return Target(unix or socket_path(os.environ), token, None, timeout_ms)
+    host, _, port = tcp.rpartition(":")
+    if not host or not port.isdigit():
+        _fail(USAGE, f"--tcp {tcp}: write HOST:PORT")
+    if token is None:
+        _fail(USAGE, "a token is needed on TCP", f"put it into the environment variable {token_env}")
+    tls = None
+    if tls_ca is not None:
+        try:
+            tls = ssl.create_default_context(cafile=None if tls_ca == "system" else tls_ca)
+        except OSError as error:
+            _fail(USAGE, f"--tls-ca {tls_ca}: {error.strerror or error}")
+    return Target((host.strip("[]"), int(port)), token, tls, timeout_ms)
+
+
+def _value(text: str) -> Any:
+    """A field's value: JSON where it is such (true, 5, "5"), else the text as it stands."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _events(kind: str | None, given: dict[str, Any], lease_ms: int) -> Iterator[Event | DecodeError]:
+    from actors.send import checked_event, event_of_line
+    from protocol.codec import DecodeError
+
+    if kind is not None:
+        try:
+            return iter([checked_event({"type": kind, **given}, lease_ms)])
+        except DecodeError as error:
+            _fail(USAGE, str(error), "livesign send --help lists the events and shows examples")
+    if given:
+        _fail(USAGE, "options describe one event: name its type first", "example: livesign send thinking -c 1 -m 2")
+    if sys.stdin.isatty():
+        _fail(USAGE, "name an event, or pipe in one JSON object a line", "example: livesign send thinking -c 1 -m 2")
+
+    def of_lines() -> Iterator[Event | DecodeError]:
+        for line in sys.stdin:
+            if line.strip():
+                try:
+                    yield event_of_line(line, lease_ms)
+                except DecodeError as error:
+                    yield error
+
+    return of_lines()
+
+
+def _tell(answer: Ack | Rejected | DecodeError, json: bool) -> None:
+    import msgspec
+
+    from protocol.codec import DecodeError
+    from protocol.events import Ack
+
+    reply = answer.reply() if isinstance(answer, DecodeError) else answer
+    if json:
+        typer.echo(msgspec.json.encode(reply).decode())
+    elif isinstance(reply, Ack):
+        typer.echo(reply.result)
+    else:
+        place = f" ({reply.field})" if reply.field else ""
+        typer.echo(f"livesign: rejected: {reply.code}{place}: {reply.detail}", err=True)
+
+
+# --- simulate --------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def simulate(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.json", help="The scenario.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+) -> None:
+    """Try a configuration on virtual time: minutes of chat life in milliseconds, with no platform and no network.
+
+    A scenario holds a configuration, what the clients send and when, and how the platform behaves. What comes out is
+    a timeline for each conversation, or everything as JSON.
+
+    \b
+    Example:
+      {"config": {"accounts": {"a": {"platform": "sandbox"}}},
+       "events": [[0,    {"type": "received", "conversation": "c", "message": "m", "direct": true}],
+                  [500,  {"type": "thinking", "conversation": "c", "message": "m"}],
+                  [4000, {"type": "done", "conversation": "c", "message": "m"}]]}
+
+    \b
+      livesign simulate scenario.json
+      livesign simulate scenario.json --json | jq .calls
+
+    \b
+    Exit codes:
+      0  it ran
+      1  it ran, and livesign broke one of its own rules (listed as violations)
+      2  the scenario does not fit; the place is named, nothing was run
+    """
+    from actors.scenario import ScenarioError
+    from actors.simulate import run_file
+
+    try:
+        result = run_file(scenario)
+    except ScenarioError as error:
+        _fail(USAGE, f"{scenario}: {error}")
+    if json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(result.to_json())).decode())
+    else:
+        typer.echo(result.timeline())
+    raise typer.Exit(FAILED if result.violations else OK)
+
+
+# --- version ---------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def version() -> None:
+    """Print the version, and those of what livesign stands on.
+
+    Always ends with exit code 0.
+    """
+    import platform
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        own = installed("livesign")
+    except PackageNotFoundError:
+        own = "(not installed)"
+    parts = ", ".join(f"{name} {installed(name)}" for name in ("gevent", "pykka", "msgspec", "msgpack"))
+    typer.echo(f"livesign {own} (Python {platform.python_version()}, {parts})")

@@ -1,0 +1,64 @@
+"""What a new process does with the ledger of the one before.
+
+Open runs wait for their clients: any event of a run takes it over within ``lease.adopt_ms``; the others end as
+``recovery.marks`` says. Marks and typing without an open run are taken back at once. Everything goes through the
+lanes, so within the limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from actors.config import Config
+from actors.ledger import Contents, Place, RunRow
+from actors.parts import Parts
+from actors.presence.terms import Rank
+from actors.router import Adopted
+
+
+def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> None:
+    """Fill lanes and run table from the ledger, before any actor runs."""
+    router = parts.router
+    for key, (outcome, reason, _) in contents.ended.items():
+        if key.account in parts.accounts:
+            policy = config.policy(key.account, key.conversation)
+            router.runs.adopt_ended(key, outcome, reason, policy, now_ms)
+    owners: dict[Place, RunRow] = {}
+    for key, row in contents.runs.items():
+        if key.account not in parts.accounts:
+            continue
+        policy = config.policy(key.account, key.conversation, row.direct, row.mentioned, row.kind)
+        row.info = replace(row.info, policy=policy)
+        router.runs.adopt(row.info, row.lease_ms, row.events_only, now_ms)
+        if policy.recovery_marks != "leave" and row.info.message is not None:
+            owners[Place(key.account, key.conversation, row.info.message)] = row
+    shown = {place: _adopt_marks(place, marks, place in owners, parts, now_ms) for place, marks in contents.marks.items()}
+    for key, row in contents.runs.items():
+        if key.account in parts.accounts:
+            place = Place(key.account, key.conversation, row.info.message)
+            emoji = shown.get(place) if owners.get(place) is row else None
+            router.adopted.append(Adopted(row.info, emoji))
+    open_places = {key[:2] for key in contents.runs}
+    for place in contents.typing:
+        account = parts.accounts.get(place.account)
+        if account is not None:
+            account.lanes.adopt_typing(place.conversation, place.target, now_ms)
+            if place[:2] not in open_places:
+                account.lanes.type_stop(place.conversation, place.target, now_ms)
+                router.counters["repaired"] += 1
+
+
+def _adopt_marks(
+    place: Place, marks: dict[str, str | None], owned: bool, parts: Parts, now_ms: int
+) -> str | None:
+    """Tell the lanes of the marks on a message; the one set last. Without an open run they are taken off."""
+    account = parts.accounts.get(place.account)
+    if account is None or place.target is None:
+        return None
+    for emoji, handle in marks.items():
+        account.lanes.adopt(place.conversation, place.target, emoji, handle, now_ms)
+    if not owned:
+        account.lanes.show(place.conversation, place.target, (), Rank.TERMINAL, now_ms)
+        account.lanes.release(place.conversation, place.target, now_ms)
+        parts.router.counters["repaired"] += len(marks)
+    return next(reversed(marks), None)

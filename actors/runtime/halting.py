@@ -1,0 +1,299 @@
+"""How an instance ends: orderly or after a failure, for good or to make room for the next one.
+
+    halt -> children (last started first) -> on_stop or on_failure -> timers, watches, pipes dead -> instance gone
+         -> final: askers answered, key free, watchers and supervisor told, STOPPED
+         -> not final: SUSPENDED, the mailbox goes on taking messages
+
+Where only multiplexed actors are concerned all this happens in one go. A greenlet actor ends in its own greenlet, after
+the message it is at; at the deadline it is killed, and left behind if that does not help. All of this runs in the
+runtime's thread, between the turns of the actors concerned or in their own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gevent.exceptions import BlockingSwitchOutError
+from pykka import ActorDeadError
+from pykka.messages import _ActorStop
+
+from actors.runtime.clock import NS_PER_MS
+from actors.runtime.errors import BlockingCallError
+from actors.runtime.mailbox import RUNNING, STOPPED, STOPPING, SUSPENDED, Mailbox
+from actors.runtime.messages import Ask, Cell, DeadLetter, Exit, Terminated
+from actors.runtime.timers import Timer
+from actors.runtime.waiting import BLOCKING_HELP
+
+if TYPE_CHECKING:
+    from actors.runtime.future import Future
+
+__all__ = ["Halt", "HaltInTurn", "answer_error", "bury", "exit_normally", "halt", "halt_at_once"]
+
+logger = logging.getLogger("actors.runtime")
+
+HALT_MS = 5_000
+"""How long an instance may take to end where nobody says otherwise."""
+
+
+class Halt:
+    """The end of an instance that is under way."""
+
+    __slots__ = ("deadline_ns", "done", "final", "reason", "timer")
+
+    def __init__(self, reason: Exit, final: bool, deadline_ns: int) -> None:
+        self.reason = reason
+        self.final = final
+        self.deadline_ns = deadline_ns
+        self.done: list[Callable[[], None]] = []
+        self.timer: Timer | None = None
+
+
+def exit_normally(mailbox: Mailbox, reason: Exit, asker: Future[Any] | None = None) -> None:
+    """The actor ends, in its own turn. A permanent child is suspended, and its supervisor starts it again."""
+    child = mailbox.parent
+    comes_back = child is not None and child.comes_back(reason)
+
+    def done() -> None:
+        if asker is not None:
+            asker.set(True)
+        if comes_back:
+            child.exited()
+
+    halt(mailbox, reason, deadline_in(mailbox, HALT_MS), done, final=not comes_back)
+
+
+def deadline_in(mailbox: Mailbox, ms: int) -> int:
+    """A moment of the runtime's clock, in ns."""
+    return mailbox.scheduler.now_ns() + ms * NS_PER_MS
+
+
+def halt(
+    mailbox: Mailbox, reason: Exit, deadline_ns: int, done: Callable[[], None] | None, *, final: bool = True
+) -> None:
+    """End the present instance, then call ``done``: before this returns, if no greenlet is concerned."""
+    scheduler = mailbox.scheduler
+    if mailbox.state == STOPPED:
+        if done is not None:
+            done()
+        return
+    present = scheduler.halts.get(mailbox)
+    if present is not None:  # under way already
+        if final and not present.final:
+            present.final, present.reason = True, reason
+    else:
+        present = scheduler.halts[mailbox] = Halt(reason, final, deadline_ns)
+        worker = mailbox.worker
+        if worker is None or worker.is_here():
+            call = None
+        else:
+            present.timer = scheduler.call_at(deadline_ns, worker.kill)
+            call = mailbox.post
+        if done is not None:
+            present.done.append(done)
+        if call is None:
+            stop_instance(mailbox)
+        else:
+            call(lambda: stop_instance(mailbox))
+        return
+    if done is not None:
+        present.done.append(done)
+
+
+def stop_instance(mailbox: Mailbox) -> None:
+    """The orderly end, in the actor's own context."""
+    present = mailbox.scheduler.halts.get(mailbox)
+    if present is None or mailbox.state >= STOPPING:
+        return
+    ran = mailbox.state == RUNNING
+    close(mailbox, present)
+
+    def finish() -> None:
+        if ran and mailbox.actor is not None:
+            guard(mailbox, mailbox.actor.on_stop)
+        finish_halt(mailbox)
+
+    children_first(mailbox, present, finish)
+
+
+def close(mailbox: Mailbox, present: Halt) -> None:
+    """No more turns for this instance; if that is final, no more messages either."""
+    if present.final:
+        mailbox.state = STOPPING
+        mailbox.room = -1
+        mailbox.scheduler.runtime.unregister(mailbox)
+    else:
+        mailbox.state = SUSPENDED
+
+
+def children_first(mailbox: Mailbox, present: Halt, then: Callable[[], None]) -> None:
+    """Call ``then`` when the actor has no children any more."""
+    actor = mailbox.actor
+    if actor is not None and actor.halt_children is not None:
+        actor.halt_children(present.deadline_ns, then)
+    else:
+        then()
+
+
+def finish_halt(mailbox: Mailbox) -> None:
+    """The instance has said its last word."""
+    scheduler = mailbox.scheduler
+    present = scheduler.halts.pop(mailbox, None)
+    if present is None:
+        return
+    if present.timer is not None:
+        scheduler.timers.cancel(present.timer)
+    drop_instance(mailbox)
+    if present.final:
+        _end(mailbox, present.reason)
+    else:
+        mailbox.state = SUSPENDED
+    for done in present.done:
+        done()
+
+
+def drop_instance(mailbox: Mailbox) -> None:
+    """Forget the instance and all that dies with it."""
+    timers = mailbox.timers
+    if timers is not None:
+        mailbox.timers = None
+        for timer in timers.values():
+            mailbox.scheduler.timers.cancel(timer)
+    watching = mailbox.watching
+    if watching is not None:
+        mailbox.watching = None
+        for watched in watching:
+            if watched.watchers is not None:
+                watched.watchers.pop(mailbox, None)
+    mailbox.actor = None
+    if mailbox.worker is not None:
+        mailbox.worker = None
+        mailbox.queued = False  # its turn, if it is in one, is an orphan's from now on
+
+
+def _end(mailbox: Mailbox, reason: Exit) -> None:
+    """Answer everybody, free the key, tell watchers and supervisor."""
+    scheduler = mailbox.scheduler
+    mailbox.state = STOPPED
+    mailbox.room = -1
+    lane, mailbox.lane, mailbox.cells, mailbox.system = mailbox.lane, None, None, None
+    scheduler.runtime.directory.remove(mailbox)
+    if lane is not None:
+        scheduler.backlog -= len(lane)
+        for message in lane:
+            if type(message) is Ask and type(message.message) is _ActorStop:
+                message.future.set(True)
+            else:
+                bury(mailbox, message)
+        lane.clear()
+    watchers, mailbox.watchers = mailbox.watchers, None
+    if watchers is not None:
+        notice = Terminated(mailbox, reason)  # type: ignore[arg-type]  # every mailbox is a ref
+        for watcher in watchers:
+            watcher.owe(notice)
+    for future in scheduler.ended.pop(mailbox, ()):
+        future.set(True)
+    child, mailbox.parent = mailbox.parent, None
+    if child is not None:
+        child.ended(reason)
+
+
+def abandon(mailbox: Mailbox) -> None:
+    """Its greenlet cannot be brought to an end: go on without it."""
+    mailbox.scheduler.counters["abandoned"] += 1
+    logger.error("%s did not stop in time and is left behind", mailbox)
+    lane = mailbox.lane
+    if lane is not None:  # the orphan's turn still holds the old lane
+        mailbox.lane = lane.copy()
+        lane.clear()
+    finish_halt(mailbox)
+
+
+# --- last words and last answers
+
+
+def guard(mailbox: Mailbox, hook: Callable[..., None], *args: Any) -> None:
+    """Run a last hook; its failure is logged and changes nothing."""
+    try:
+        hook(*args)
+    except (KeyboardInterrupt, SystemExit) as error:
+        mailbox.scheduler.runtime.request_stop(error)
+    except BaseException as error:
+        logger.error("Unhandled exception in %s:", mailbox, exc_info=explain(error))
+
+
+def explain(error: BaseException) -> BaseException:
+    """gevent's word for "you cannot wait here", in ours."""
+    if isinstance(error, BlockingSwitchOutError):
+        clear = BlockingCallError(BLOCKING_HELP)
+        clear.__cause__ = error
+        return clear.with_traceback(error.__traceback__)
+    return error
+
+
+def answer_error(future: Future[Any], error: BaseException) -> None:
+    """Fulfil an asker's future with an error, unless it has an answer."""
+    if not future.done:
+        future.set_exception((type(error), error, error.__traceback__))
+
+
+def bury(mailbox: Mailbox, message: Any) -> None:
+    """A message that this actor will never handle: answer the asker, or count a dead letter."""
+    if type(message) is Cell:
+        message = message.message
+    if type(message) is Ask:
+        if type(message.message) is not _ActorStop:
+            answer_error(message.future, ActorDeadError(f"{mailbox} stopped before handling the message"))
+        elif mailbox.state == STOPPED:
+            message.future.set(False)
+        else:
+            mailbox.scheduler.when_ended(mailbox, message.future)
+    elif type(message) not in (Timer, Terminated, _ActorStop):
+        mailbox.scheduler.runtime.dead_letters.add(DeadLetter(mailbox, message))  # type: ignore[arg-type]
+
+
+# --- several
+
+
+class HaltInTurn:
+    """Halts mailboxes one after the other, the last first, then calls ``then``."""
+
+    __slots__ = ("_deadline_ns", "_final", "_looping", "_then", "_todo", "_waiting")
+
+    def __init__(
+        self, todo: list[Mailbox], deadline_ns: int, then: Callable[[], None], *, final: bool = True
+    ) -> None:
+        self._todo = todo
+        self._deadline_ns = deadline_ns
+        self._then = then
+        self._final = final
+        self._waiting = self._looping = False
+        self._step()
+
+    def _step(self) -> None:
+        self._waiting = False
+        if self._looping:  # it ended at once: the loop below goes on
+            return
+        self._looping = True
+        while self._todo and not self._waiting:
+            self._waiting = True
+            halt(self._todo.pop(), Exit.SHUTDOWN, self._deadline_ns, self._step, final=self._final)
+        self._looping = False
+        if not self._waiting:
+            self._then()
+
+
+def halt_at_once(todo: list[Mailbox], deadline_ns: int, then: Callable[[], None]) -> None:
+    """Halt all of them side by side, beginning with the last, then call ``then``."""
+    left = len(todo) + 1
+
+    def one_down() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            then()
+
+    while todo:
+        halt(todo.pop(), Exit.SHUTDOWN, deadline_ns, one_down)
+    one_down()

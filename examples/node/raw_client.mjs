@@ -1,0 +1,18 @@
+// The smallest client: a plain socket and msgpack, nothing of livesign's own.
+// `npm install && node raw_client.mjs SOCKET` plays one short run and prints what livesign answers.
+
+import { connect } from "node:net";
+import { decodeMultiStream, encode } from "@msgpack/msgpack";
+
+const run = { conversation: "-100123", message: 817 }; // with several accounts: account: "support"
+const events = [
+  { type: "received", direct: true, ...run },
+  { type: "thinking", ...run },
+  { type: "done", id: "last", ...run }, // an event with an id is acknowledged
+];
+
+const livesign = connect(process.argv[2]);
+for (const event of events) livesign.write(encode(event));
+
+livesign.end(); // only because this run is over: an open connection keeps runs alive
+for await (const answer of decodeMultiStream(livesign)) console.log(answer);

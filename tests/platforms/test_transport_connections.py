@@ -1,0 +1,254 @@
+"""Deadlines, TLS, proxies and addresses of the HTTP transport, against real sockets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gevent
+import gevent.socket
+import gevent.ssl
+import pytest
+
+from actors.platforms.connections import server
+from actors.platforms.spec import Credentials
+from actors.platforms.transport import GeventTransport, NoAnswer, NotSent
+from tests.platforms.raw_server import (
+    Exchange,
+    Hangup,
+    RawServer,
+    Script,
+    answering,
+    dripping,
+    sending,
+    silent,
+)
+from tests.platforms.transport_calls import GET, POST, PUT, SECRET, against, refused
+
+pytestmark = pytest.mark.real
+
+TLS = Path(__file__).parent / "tls"
+CA = str(TLS / "ca.pem")
+
+
+# --- deadlines --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", [silent, dripping], ids=["silent", "dripping"])
+def test_a_call_ends_at_its_deadline_and_frees_its_connection(script: Script) -> None:
+    def first_time(exchange: Exchange, sock: Any) -> None:
+        (script if len(peer.seen) == 1 else answering())(exchange, sock)
+
+    with against(first_time, connections=1) as (peer, transport):
+        before = time.monotonic()
+        error = refused(transport, PUT, 100)
+        assert isinstance(error, NoAnswer)
+        assert 0.09 < time.monotonic() - before < 1
+        assert peer.closed.wait(2)
+        assert transport.send(PUT, 2_000).status == 200
+        assert len(peer.seen) == 2
+
+
+def test_a_call_that_found_no_free_connection_was_not_sent() -> None:
+    with against(silent, connections=1) as (peer, transport):
+        hung = gevent.spawn(refused, transport, PUT, 300)
+        gevent.sleep(0.02)
+        assert isinstance(refused(transport, POST, 50), NotSent)
+        assert isinstance(hung.get(timeout=2), NoAnswer)
+        assert len(peer.seen) == 1
+
+
+def test_a_killed_call_frees_its_connection() -> None:
+    def first_time(exchange: Exchange, sock: Any) -> None:
+        (silent if len(peer.seen) == 1 else answering())(exchange, sock)
+
+    with against(first_time, connections=1) as (peer, transport):
+        call = gevent.spawn(transport.send, PUT, 5_000)
+        gevent.sleep(0.02)
+        call.kill(timeout=1)
+        assert peer.closed.wait(2)
+        assert transport.send(POST, 2_000).status == 200
+
+
+def test_a_handshake_that_never_ends_hits_the_deadline_for_connecting() -> None:
+    def mute(exchange: Exchange, sock: Any) -> None:
+        silent(exchange, sock)
+
+    with RawServer(mute) as peer:
+        transport = GeventTransport(f"https://127.0.0.1:{peer.port}", 1, connect_ms=80)
+        before = time.monotonic()
+        with the_hub_runs_on():
+            error = refused(transport, deadline_ms=5_000)
+        assert isinstance(error, NotSent)
+        assert str(error) == "connect: deadline"
+        assert time.monotonic() - before < 1
+
+
+@contextmanager
+def the_hub_runs_on() -> Iterator[None]:
+    """Fails when nothing else could run meanwhile."""
+    ticks = 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while True:
+            gevent.sleep(0.005)
+            ticks += 1
+
+    others = gevent.spawn(tick)
+    yield
+    others.kill()
+    assert ticks > 4
+
+
+def test_reading_over_tls_does_not_block_the_hub() -> None:
+    with tls_server(silent) as peer:
+        transport = GeventTransport(f"https://localhost:{peer.port}", 1, ca_file=CA)
+        with the_hub_runs_on():
+            assert isinstance(refused(transport, PUT, 100), NoAnswer)
+
+
+# --- TLS --------------------------------------------------------------------------------
+
+
+def tls_server(script: Script) -> RawServer:
+    context = gevent.ssl.SSLContext(gevent.ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "server.pem", TLS / "server-key.pem")
+    return RawServer(script, tls={"ssl_context": context})
+
+
+def test_a_trusted_certificate_is_accepted() -> None:
+    with tls_server(answering()) as peer:
+        transport = GeventTransport(f"https://localhost:{peer.port}", 1, ca_file=CA)
+        for _ in range(2):
+            assert transport.send(PUT, 2_000).status == 200
+        transport.close()
+        assert peer.connections == 1
+
+
+def test_an_unknown_certificate_is_refused_before_anything_is_sent() -> None:
+    with tls_server(answering()) as peer:
+        error = refused(GeventTransport(f"https://localhost:{peer.port}", 1))
+        assert isinstance(error, NotSent)
+        assert str(error).startswith("TLS: ")
+        assert peer.seen == []
+
+
+def test_a_certificate_for_another_name_is_refused() -> None:
+    with tls_server(answering()) as peer:
+        error = refused(GeventTransport(f"https://127.0.0.1:{peer.port}", 1, ca_file=CA))
+        assert isinstance(error, NotSent)
+        assert str(error).startswith("TLS: ")
+        assert peer.seen == []
+
+
+# --- proxy ------------------------------------------------------------------------------
+
+
+def test_a_plain_call_goes_through_the_proxy() -> None:
+    with RawServer(answering()) as proxy:
+        via = f"http://me:p%40ss@127.0.0.1:{proxy.port}"
+        transport = GeventTransport("http://api.example.org/base", 1, proxy_url=via)
+        assert transport.send(GET, 2_000).status == 200
+        transport.close()
+        (exchange,) = proxy.seen
+        assert exchange.line == "GET http://api.example.org/base/v3/whoami HTTP/1.1"
+        assert exchange.headers["host"] == "api.example.org"
+        assert exchange.headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
+
+
+def test_a_call_over_tls_goes_through_a_tunnel() -> None:
+    def tunnel(exchange: Exchange, sock: Any) -> None:
+        sock.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        onward = gevent.socket.create_connection(("127.0.0.1", peer.port))
+        back = gevent.spawn(_pump, onward, sock)
+        _pump(sock, onward)
+        back.join(timeout=1)
+        onward.close()
+        raise Hangup
+
+    with tls_server(answering()) as peer, RawServer(tunnel) as proxy:
+        via = f"http://127.0.0.1:{proxy.port}"
+        transport = GeventTransport(f"https://localhost:{peer.port}", 1, proxy_url=via, ca_file=CA)
+        assert transport.send(PUT, 2_000).status == 200
+        transport.close()
+        assert proxy.seen[0].line == f"CONNECT localhost:{peer.port} HTTP/1.1"
+        assert SECRET not in proxy.seen[0].head
+        assert peer.seen[0].line == "PUT /v3/typing HTTP/1.1"
+        assert proxy.closed.wait(2)
+
+
+def _pump(source: Any, sink: Any) -> None:
+    try:
+        while data := source.recv(4_096):
+            sink.sendall(data)
+        sink.shutdown(gevent.socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def test_a_proxy_that_refuses_is_not_sent() -> None:
+    with RawServer(sending(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")) as proxy:
+        via = f"http://me:{SECRET.replace(':', '')}@127.0.0.1:{proxy.port}"
+        error = refused(GeventTransport("https://localhost:1", 1, proxy_url=via))
+        assert isinstance(error, NotSent)
+        assert "proxy" in str(error)
+
+
+# --- where calls go ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "authority", "prefix"),
+    [
+        ("https://api.telegram.org", "api.telegram.org", ""),
+        ("http://127.0.0.1:8081/", "127.0.0.1:8081", ""),
+        ("https://example.org:8448/matrix/", "example.org:8448", "/matrix"),
+        ("http://[::1]:8008", "[::1]:8008", ""),
+        ("https://bücher.example", "xn--bcher-kva.example", ""),
+    ],
+)
+def test_a_base_url_is_taken_apart(url: str, authority: str, prefix: str) -> None:
+    found = server(url)
+    assert (found.authority, found.prefix) == (authority, prefix)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "api.example.org",
+        "ftp://x",
+        "https://",
+        f"https://me:{SECRET}@x",
+        "https://x?a=b",
+        f"https://x:{SECRET[-9:]}",
+    ],
+)
+def test_what_is_no_base_url_is_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(ValueError, match="base URL") as caught:
+        server(url)
+    assert SECRET[-9:] not in str(caught.value)
+
+
+@pytest.mark.parametrize("proxy", ["socks5://x:1", "x:1", f"http://me:{SECRET[-9:]}/x@y", "http://"])
+def test_what_is_no_proxy_is_refused_without_being_repeated(proxy: str) -> None:
+    with pytest.raises(ValueError, match="proxy") as caught:
+        GeventTransport("http://x", 1, proxy_url=proxy)
+    assert SECRET[-9:] not in str(caught.value)
+
+
+def test_an_account_s_own_base_url_counts_before_the_platform_s() -> None:
+    own = GeventTransport.of(Credentials(base_url="http://127.0.0.1:9"), "https://api.example.org", 1)
+    with pytest.raises(NotSent):
+        own.send(GET, 1_000)
+    with pytest.raises(ValueError, match="needs a base_url"):
+        GeventTransport.of(Credentials(), None, 1)
+
+
+def test_a_certificate_file_that_is_missing_is_an_error_at_once() -> None:
+    with pytest.raises(OSError, match="No such file"):
+        GeventTransport("https://x", 1, ca_file=str(TLS / "missing.pem"))
