@@ -24,6 +24,7 @@ from actors.conversation import Conversation, ConversationParked, conversation_s
 from actors.keys import CONVERSATIONS, ROUTER, conversation_key, io_key
 from actors.ledger import AccountLedger, Ledger
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
+from actors.parts import Parts
 from actors.platform_io import (
     AccountIO,
     PlatformIOActor,
@@ -40,7 +41,6 @@ from actors.presence.pacing import Pacing
 from actors.presence.run import EndedRun
 from actors.presence.runs import RunTable
 from actors.presence.terms import RetryRules
-from actors.parts import Parts
 from actors.recovery import recover
 from actors.router import (
     ConversationsLost,
@@ -52,6 +52,7 @@ from actors.router import (
     StartConversation,
 )
 from actors.runtime import Actor, ActorRef, ChildSpec, Runtime, Supervisor
+from actors.subscribers import Subscribers
 
 PortFor = Callable[[Account], PlatformPort]
 DRAIN_POLL_MS = 10
@@ -173,10 +174,11 @@ class Application:
         self._ledger = ledger
         self.stopping = False
         runs = RunTable(config.policy)
+        self._subscribers = Subscribers(self)
         idle_ms = max((account.idle_ms for account in config.accounts.values()), default=60_000)
         self.parts = Parts(
             accounts={account.name: self._account_io(account) for account in config.accounts.values()},
-            router=RouterState(runs, config.policy, tuple(config.accounts), ledger, idle_ms=idle_ms),
+            router=RouterState(runs, config.policy, tuple(config.accounts), ledger, self._subscribers, idle_ms=idle_ms),
             intensity=config.supervision.intensity,
             period_ms=config.supervision.period_ms,
         )
@@ -199,6 +201,7 @@ class Application:
             AccountLedger(self._ledger, account.name),
             account.calls.deadline_ms,
             account.calls.typing_deadline_ms,
+            watched=lambda: self._subscribers.any,
         )
 
     def start(self) -> None:
@@ -240,9 +243,7 @@ class Application:
             held.port = self._port_for(account)
             held.deadline_ms = account.calls.deadline_ms
             held.typing_deadline_ms = account.calls.typing_deadline_ms
-            held.lanes.change(
-                account.limits, account.reserve, account.calls.concurrency, self.runtime.clock.now_ms()
-            )
+            held.lanes.change(account.limits, account.reserve, account.calls.concurrency, self.runtime.clock.now_ms())
             ref = self.runtime.lookup(io_key(name))
             if ref is not None:
                 ref.tell(Revive())
@@ -251,6 +252,14 @@ class Application:
             assert self._root is not None
             self._root.tell(StartAccount(self.parts.accounts[name]))
         self.parts.router.accounts = tuple(change.config.accounts)
+
+    def shown(self, account: str, conversation: str, message: str) -> list[str]:
+        """The marks that are certainly on a message now."""
+        return list(self.parts.accounts[account].lanes.shown(conversation, message) or ())
+
+    def typing(self, account: str, conversation: str, thread: str | None) -> bool:
+        """Whether typing is wanted or owed there now."""
+        return self.parts.accounts[account].lanes.keeps_typing(conversation, thread)
 
     def counters(self) -> dict[str, int]:
         """Everything that is counted, by name."""

@@ -62,12 +62,12 @@ def _config_error(error: ConfigError) -> NoReturn:
 # --- serve -----------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(short_help="Run as a server that bots send events to.")
 def serve(
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", help="TOML file; without it: the built-in sandbox.")
+        str | None, typer.Argument(metavar="CONFIG", show_default=False, help="TOML file; without it: the built-in sandbox.")
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="How much to log, on stderr.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(metavar="LEVEL", help="debug, info, warning or error; on stderr.")] = LogLevel.INFO,
 ) -> None:
     """Run livesign as a server that bots in any language send events to.
 
@@ -105,11 +105,11 @@ def serve(
 # --- demo ------------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(short_help="Watch it work: no configuration, 40 seconds.")
 def demo(
-    speed: Annotated[float, typer.Option(min=0.25, max=50, help="How much faster than real time.")] = 1.0,
+    speed: Annotated[float, typer.Option(metavar="N", min=0.25, max=50, help="How much faster than real time.")] = 1.0,
     json: Annotated[bool, typer.Option("--json", help="Show nothing; print only the summary, as JSON.")] = False,
-    plain: Annotated[bool, typer.Option(help="Print lines, as it does without a terminal.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print lines, as it does without a terminal.")] = False,
 ) -> None:
     """Watch livesign work: a chat service, a server and scripted agents, all in this one process.
 
@@ -140,7 +140,7 @@ def demo(
 # --- send ------------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(short_help="Send events to a running livesign.")
 def send(
     event: Annotated[
         str | None, typer.Argument(metavar="EVENT", help="Type of the event; without it: JSON, one event a line.")
@@ -154,7 +154,7 @@ def send(
         typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Any other field; may be repeated."),
     ] = None,
     lease_ms: Annotated[
-        int, typer.Option(min=0, help="How long an opened run lives without an event; 0: the server's lease.")
+        int, typer.Option(metavar="MS", min=0, help="How long an opened run lives without an event; 0: the server's lease.")
     ] = 600_000,
     unix: Annotated[str | None, typer.Option(metavar="PATH", help="The server's Unix socket.")] = None,
     tcp: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The server's TCP address.")] = None,
@@ -162,7 +162,7 @@ def send(
         str | None, typer.Option(metavar="FILE", help="TLS: trust these certificates; 'system' for the system's.")
     ] = None,
     token_env: Annotated[str, typer.Option(metavar="NAME", help="Variable that holds the token.")] = "LIVESIGN_TOKEN",
-    timeout_ms: Annotated[int, typer.Option(min=1, help="Longest wait for the server.")] = 5_000,
+    timeout_ms: Annotated[int, typer.Option(metavar="MS", min=1, help="Longest wait for the server.")] = 5_000,
     json: Annotated[bool, typer.Option("--json", help="Print each answer as JSON.")] = False,
 ) -> None:
     """Send events to a running livesign and print each answer.
@@ -293,7 +293,7 @@ def _tell(answer: Ack | Rejected | DecodeError, json: bool) -> None:
 # --- simulate --------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(short_help="Try a configuration on virtual time.")
 def simulate(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.json", help="The scenario.")],
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
@@ -339,12 +339,9 @@ def simulate(
 # --- version ---------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(short_help="Print the version.")
 def version() -> None:
-    """Print the version, and those of what livesign stands on.
-
-    Always ends with exit code 0.
-    """
+    """Print the version of livesign, of Python and of the libraries. Ends with exit code 0."""
     import platform
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed

@@ -185,18 +185,21 @@ class Connection:
     def _finish(self, writer: Any) -> None:
         """Send what is owed, say why, and let the peer read it before the socket goes."""
         linger_s = self._context.timing.linger_s
-        with gevent.Timeout(linger_s, False):
-            while self._reason is None and self.dialogue.owed > 0 and not writer.dead:
-                gevent.sleep(_POLL_S)
+        try:
+            with gevent.Timeout(linger_s):
+                while self._reason is None and self.dialogue.owed > 0 and not writer.dead:
+                    gevent.sleep(_POLL_S)
+        except gevent.Timeout:
+            pass
         if self._reason is not None:
             self._put(Closing(reason=self._reason))
         try:
-            with gevent.Timeout(linger_s, False):
+            with gevent.Timeout(linger_s):
                 while (self._replies.size or self._writing_since is not None) and not writer.dead:
                     gevent.sleep(_POLL_S)
                 self._sock.shutdown(socket.SHUT_WR)
                 # A close with unread bytes would be a reset, which takes the last replies with it.
                 while self._reason is not None and self._sock.recv(RECV_BYTES):
                     pass
-        except OSError:
+        except (OSError, gevent.Timeout):
             pass

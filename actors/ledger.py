@@ -84,7 +84,10 @@ class MemoryLedger:
     def load(self) -> Contents:
         held = self._contents
         return Contents(
-            dict(held.runs), {place: dict(marks) for place, marks in held.marks.items()}, set(held.typing), held.ended
+            dict(held.runs),
+            {place: dict(marks) for place, marks in held.marks.items()},
+            set(held.typing),
+            held.ended,
         )
 
     def opened(self, row: RunRow) -> None:

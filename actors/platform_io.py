@@ -7,12 +7,12 @@ asked. `Lanes` lives above the actor, so a restart loses nothing: calls in fligh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from actors.keys import reaction_key, typing_key
+from actors.keys import ROUTER, reaction_key, typing_key
 from actors.ledger import AccountLedger
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
@@ -74,6 +74,15 @@ class CallEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """To the router, while somebody listens: what shows has changed; ``message`` empty: typing."""
+
+    account: str
+    conversation: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Posted:
     """The bot has posted there: what was forbidden may be allowed again."""
 
@@ -112,6 +121,8 @@ class AccountIO:
     deadline_ms: int = 10_000
     typing_deadline_ms: int = 3_000
     starts: int = 0
+    watched: Callable[[], bool] = lambda: False
+    """Whether the router wants to hear of changes."""
 
     def deadline_of(self, op: Op) -> int:
         typing = op in (Op.TYPING_START, Op.TYPING_STOP)
@@ -183,6 +194,10 @@ class PlatformIOActor(Actor):
         """Write down what is there now, where this message may have changed that."""
         ledger = self._account.ledger
         about = message.command if isinstance(message, CallEnded) else message
+        if isinstance(message, CallEnded) and self._account.watched():
+            router = self.runtime.lookup(ROUTER)
+            if router is not None:
+                router.tell(Changed(self._account.name, about.conversation, about.message or ""))
         target = getattr(about, "message", None)
         if target is not None:
             place = about.conversation, target

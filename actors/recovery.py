@@ -32,7 +32,9 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> No
         router.runs.adopt(row.info, row.lease_ms, row.events_only, now_ms)
         if policy.recovery_marks != "leave" and row.info.message is not None:
             owners[Place(key.account, key.conversation, row.info.message)] = row
-    shown = {place: _adopt_marks(place, marks, place in owners, parts, now_ms) for place, marks in contents.marks.items()}
+    shown = {
+        place: _adopt_marks(place, marks, place in owners, parts, now_ms) for place, marks in contents.marks.items()
+    }
     for key, row in contents.runs.items():
         if key.account in parts.accounts:
             place = Place(key.account, key.conversation, row.info.message)
@@ -48,9 +50,7 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> No
                 router.counters["repaired"] += 1
 
 
-def _adopt_marks(
-    place: Place, marks: dict[str, str | None], owned: bool, parts: Parts, now_ms: int
-) -> str | None:
+def _adopt_marks(place: Place, marks: dict[str, str | None], owned: bool, parts: Parts, now_ms: int) -> str | None:
     """Tell the lanes of the marks on a message; the one set last. Without an open run they are taken off."""
     account = parts.accounts.get(place.account)
     if account is None or place.target is None:

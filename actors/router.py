@@ -17,8 +17,8 @@ from actors.conversation import (
     Conversation,
     ConversationParked,
     Deliver,
-    PassivateIfIdle,
     Passivated,
+    PassivateIfIdle,
     Place,
     Settled,
     StillBusy,
@@ -27,15 +27,17 @@ from actors.conversation import (
 )
 from actors.keys import conversation_key, io_key, reaction_key, typing_key
 from actors.ledger import Ledger, RunRow
-from actors.messages import FromClient, SessionDown, SessionUp
-from actors.platform_io import ShowMark, TypeStop
+from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
+from actors.platform_io import Changed, ShowMark, TypeStop
 from actors.presence.reaction import ReactionMachine
 from actors.presence.run import NEVER_MS, EndedRun
 from actors.presence.runs import Decision, MergeError, PolicyFor, RunTable
 from actors.presence.terms import Rank, RunInfo, RunKey
 from actors.runtime import Actor, ActorRef
+from actors.subscribers import Subscribers
 from protocol import events
 from protocol.events import Ack, Rejected, RunEvent
+
 
 @dataclass(frozen=True, slots=True)
 class StartConversation:
@@ -103,6 +105,7 @@ class RouterState:
     policy_for: PolicyFor
     accounts: tuple[str, ...]
     ledger: Ledger
+    subscribers: Subscribers
     adopted: list[Adopted] = field(default_factory=list)
     """Runs that an earlier process has left; emptied at the first start."""
     conversations: dict[Place, Entry] = field(default_factory=dict)
@@ -167,6 +170,12 @@ class RouterActor(Actor):
                 self._failed_on(failed)
             case EndAll(reason):
                 self._end_all(reason)
+            case Changed(account, conversation, target):
+                self._changed(RunKey(account, conversation, target))
+            case Subscription():
+                self._subscribe(message)
+            case SubscriptionEnded(_, reply):
+                self._state.subscribers.drop(reply)
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -216,10 +225,13 @@ class RouterActor(Actor):
             self._state.ledger.opened(self._row(decision))
         for info, event in decision.deliveries:
             self._deliver(info.key[:2], Deliver(info, event))
+        watched = self._state.subscribers.any
         for key in decision.touched:
             run = self._runs.open.get(key)
             if run is not None:
                 self._arm(key, run.deadline_ms())
+                if watched:
+                    self._state.subscribers.tell(run)
         for key in decision.ended:
             self._ended(key)
 
@@ -234,6 +246,8 @@ class RouterActor(Actor):
         ended = self._runs.ended[key.account].get(key)
         if ended is not None:
             self._state.ledger.ended(key, ended.outcome, ended.reason, self.clock.wall_ms())
+            if self._state.subscribers.any:
+                self._state.subscribers.tell(ended)
         self._tell_ended(ended)
         self._stop_orphaned_typing(key)
 
@@ -255,6 +269,38 @@ class RouterActor(Actor):
         self._runs.settled(key, not_shown=not_shown)
         if not_shown:
             self._tell_ended(self._runs.ended.get(key.account, {}).get(key))
+
+    # --- subscribers -----------------------------------------------------------------------------------------
+
+    def _subscribe(self, subscription: Subscription) -> None:
+        event = subscription.event
+        if event.account is not None and event.account not in self._state.accounts:
+            rejected = Rejected(
+                code="unknown_account",
+                field="account",
+                detail=f"there is no account {event.account!r}",
+                id=event.id,
+            )
+            subscription.reply(rejected)
+            return
+        self._state.subscribers.add(subscription)
+        if event.id is not None:
+            subscription.reply(Ack(id=event.id, result="applied"))
+        for run in self._runs.open.values():
+            self._state.subscribers.tell(run, subscription)
+
+    def _changed(self, slot: RunKey) -> None:
+        """Marks on a message (``slot.run``: the message), or typing of a conversation (empty), have changed."""
+        if not self._state.subscribers.any:
+            return
+        if not slot.run:
+            for run in self._runs.open_in(*slot[:2]):
+                self._state.subscribers.tell(run)
+            return
+        key = self._runs.owner(slot)
+        found = self._runs.open.get(key) or self._runs.ended.get(key.account, {}).get(key)
+        if found is not None:
+            self._state.subscribers.tell(found)
 
     def _row(self, decision: Decision) -> RunRow:
         assert decision.opened is not None
@@ -410,4 +456,3 @@ class RouterActor(Actor):
         for key in list(self._runs.open):
             end = events.Cancelled(conversation=key.conversation, reason=reason)
             self._carry_out(self._runs.end(key, end, self.now_ms))
-

@@ -109,7 +109,12 @@ class ScriptedPlatform:
     """One account's port into the `World`."""
 
     def __init__(
-        self, account: str, rules: LaneRules, world: World, runtime: Runtime, adapter: HttpAdapter | None = None
+        self,
+        account: str,
+        rules: LaneRules,
+        world: World,
+        runtime: Runtime,
+        adapter: HttpAdapter | None = None,
     ) -> None:
         self._account = account
         self._rules = rules
@@ -124,9 +129,7 @@ class ScriptedPlatform:
         record = CallRecord(now_ms, self._account, command)
         self._world.calls.append(record)
         thread = command.thread
-        call = Call(
-            command.op, self._account, command.conversation, thread, command.message, command.emoji
-        )
+        call = Call(command.op, self._account, command.conversation, thread, command.message, command.emoji)
         verdict = self._world.faults.judge(call, now_ms)
         latency_ms = verdict.latency_ms
         if verdict.outcome == "hang" or latency_ms >= deadline_ms:

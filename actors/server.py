@@ -119,9 +119,12 @@ class Server:
             self._watch.kill()
         for connection in list(self.connections):
             connection.close(reason)
-        with gevent.Timeout(2 * self.context.timing.linger_s + 0.5, False):
-            while self.connections:
-                gevent.sleep(0.005)
+        try:
+            with gevent.Timeout(2 * self.context.timing.linger_s + 0.5):
+                while self.connections:
+                    gevent.sleep(0.005)
+        except gevent.Timeout:
+            log.warning("%d connections did not end in time", len(self.connections))
         self._unix = self._tcp = self._watch = None
 
     # --- connections ---------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from actors.application import Application
 from actors.config import Account, ConfigError, load, reload
 from actors.fault_plan import Crash, Saboteur
 from actors.ledger import MemoryLedger
-from actors.messages import FromClient, SessionDown, SessionUp
+from actors.messages import FromClient, SessionDown, SessionUp, Subscription
 from actors.platforms.port import PlatformPort
 from actors.presence.run import EndedRun
 from actors.presence.terms import RunKey
@@ -64,9 +64,7 @@ class Result:
         return {
             "calls": [_call(record) for record in self.world.calls],
             "shown": {"/".join(place): list(marks) for place, marks in self.world.marks.items()},
-            "typing": [
-                "/".join(filter(None, place)) for place in self.world.typing_at(self.scenario.until_ms)
-            ],
+            "typing": ["/".join(filter(None, place)) for place in self.world.typing_at(self.scenario.until_ms)],
             "runs": self.runs,
             "open_runs": self.open_runs,
             "timers": self.timers,
@@ -230,6 +228,8 @@ class Simulation:
             if isinstance(what, events.Sent) and what.ok:
                 self._post(what)
             self.app.submit(FromClient(client, what, partial(self._hear, client)))
+        elif isinstance(what, events.Subscribe):
+            self.app.submit(Subscription(client, what, partial(self._hear, client)))
         elif isinstance(what, events.Ping):
             self._hear(client, events.Pong())
         elif isinstance(what, events.Stats):

@@ -23,9 +23,7 @@ _VERBS = {
 ELSEWHERE = "(host)"
 
 
-def timeline(
-    steps: Iterable[Step], world: World, runs: Sequence[Mapping[str, Any]], violations: Sequence[str]
-) -> str:
+def timeline(steps: Iterable[Step], world: World, runs: Sequence[Mapping[str, Any]], violations: Sequence[str]) -> str:
     """Lines like ``  12.300  show 🔥 on m1``; events on the left, calls indented."""
     lanes: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for step in steps:
@@ -77,4 +75,3 @@ def _called(call: CallRecord) -> str:
 def _summary(world: World, runs: Sequence[Mapping[str, Any]]) -> str:
     marks = sum(map(len, world.marks.values()))
     return f"{len(runs)} runs ended, {len(world.calls)} calls, {marks} marks showing at the end"
-

@@ -64,7 +64,6 @@ class HttpPlatform:
         spec = adapter.spec
         self._adapter = adapter
         self._credentials = credentials
-        self._introduced = False
         self._introducing = BoundedSemaphore()
         self._transport = transport or GeventTransport.of(
             credentials, spec.base_url, concurrency or spec.concurrency
@@ -141,20 +140,18 @@ class HttpPlatform:
 
     def _introduction(self, until_ns: int) -> Credentials | Outcome:
         """The credentials, completed by asking the platform once where the adapter wants that."""
-        if self._introduced:
+        if self._adapter.introduce(self._credentials) is None:
             return self._credentials
         if not self._introducing.acquire(timeout=_left_ms(until_ns) / 1_000):
             raise NotSent("deadline")
         try:
-            request = None if self._introduced else self._adapter.introduce(self._credentials)
+            request = self._adapter.introduce(self._credentials)  # another call may have done it meanwhile
             if request is not None:
-                answer = self._adapter.introduced(
-                    self._credentials, self._transport.send(request, _left_ms(until_ns))
-                )
+                response = self._transport.send(request, _left_ms(until_ns))
+                answer = self._adapter.introduced(self._credentials, response)
                 if isinstance(answer, Outcome):
                     return answer
                 self._credentials = answer
-            self._introduced = True
             return self._credentials
         except NoAnswer as error:
             raise NotSent(f"introduction: {error}") from None  # the call itself has not been made

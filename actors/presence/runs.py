@@ -76,7 +76,16 @@ class Decision:
 class RunTable:
     """All runs of all accounts; plain data that outlives the actors."""
 
-    __slots__ = ("_by_message", "_connected", "_ended_order", "_policy_for", "_sessions", "counters", "ended", "open")
+    __slots__ = (
+        "_by_message",
+        "_connected",
+        "_ended_order",
+        "_policy_for",
+        "_sessions",
+        "counters",
+        "ended",
+        "open",
+    )
 
     def __init__(self, policy_for: PolicyFor) -> None:
         self._policy_for = policy_for
@@ -87,7 +96,15 @@ class RunTable:
         self._sessions: dict[str, set[RunKey]] = {}
         self._connected: set[str] = set()
         self.counters: dict[str, int] = dict.fromkeys(
-            ("late_events", "duplicate_messages", "unknown_events", "leases_expired", "runs_opened", "runs_ended"), 0
+            (
+                "late_events",
+                "duplicate_messages",
+                "unknown_events",
+                "leases_expired",
+                "runs_opened",
+                "runs_ended",
+            ),
+            0,
         )
 
     def use_policies(self, policy_for: PolicyFor) -> None:
@@ -255,9 +272,7 @@ class RunTable:
                 del self._by_message[slot]
         sending_until_ms = now_ms + SENT_GRACE_MS if run.sending else 0
         self._remember(
-            EndedRun(
-                info, _OUTCOMES[type(event)], event.reason, run.opened_ms, now_ms, settling, sending_until_ms
-            ),
+            EndedRun(info, _OUTCOMES[type(event)], event.reason, run.opened_ms, now_ms, settling, sending_until_ms),
             now_ms,
         )
         self.counters["runs_ended"] += 1
@@ -389,6 +404,10 @@ class RunTable:
             return False
         slot = RunKey(info.key.account, info.key.conversation, info.message)
         return self._by_message.get(slot, info.key) == info.key
+
+    def owner(self, slot: RunKey) -> RunKey:
+        """The run that owns the marks of a message (``slot.run``: the message)."""
+        return self._by_message.get(slot, slot)
 
     def open_in(self, account: str, conversation: str) -> Iterator[Run]:
         """Open runs of one conversation. Walks the whole table: for rare events only."""

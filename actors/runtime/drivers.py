@@ -33,6 +33,7 @@ __all__ = ["Driver", "HubDriver", "ManualDriver"]
 SLICE_NS = 1 * NS_PER_MS
 SLICE_MAX_NS = 5 * NS_PER_MS
 NEVER_NS = 1 << 62
+NS_PER_S = 1_000_000_000
 TURNS_MAX = 10_000_000
 
 
@@ -67,30 +68,35 @@ class Driver(Protocol):
 class HubDriver:
     """Runs the scheduler on a gevent hub.
 
-    ``watchdog_ms``: a turn that holds the hub for longer is reported with its stack; 0: no watchdog.
+    ``watchdog_ms``: an actor that holds the hub for longer is reported with its stack; 0: no watchdog.
+    ``speed``: how fast the runtime's clock runs against real time.
     """
 
-    def __init__(self, watchdog_ms: int = 1_000) -> None:
+    def __init__(self, watchdog_ms: int = 1_000, speed: float = 1.0) -> None:
         self._watchdog_ms = watchdog_ms
-        self._scheduler: Scheduler = None  # type: ignore[assignment]
+        self._ns_per_s = NS_PER_S * speed
+        self._watchdog: Watchdog | None = None
+        self._scheduler: Any = None
         self._hub: Any = None
-        self._async: Any = None
+        self._doorbell: Any = None
         self._again: Any = None
         self._timer: Any = None
+        self._timer_ns = NEVER_NS
         self._posted = False
-        self._slice_end_ns = 0
-        self._watchdog: Watchdog | None = None
+        """A slice will come without being asked for."""
+        self._left_ns = 0
+        """When the last slice left work behind; 0: it did not."""
 
     def attach(self, scheduler: Scheduler) -> None:
         """Take the present thread's hub."""
         self._scheduler = scheduler
-        self._hub = hub = gevent.get_hub()
-        loop = hub.loop
-        self._async = loop.async_()
-        self._async.start(self._run)
+        self._hub = gevent.get_hub()
+        loop = self._hub.loop
+        self._doorbell = loop.async_()
+        self._doorbell.start(self._slice)
         self._again = loop.timer(0.0)
-        scheduler.owner = get_ident()
         scheduler.wake_ns = NEVER_NS
+        scheduler.owner = get_ident()
         if self._watchdog_ms:
             self._watchdog = Watchdog(weakref.ref(scheduler), self._watchdog_ms)
 
@@ -98,49 +104,49 @@ class HubDriver:
         """Run a slice soon."""
         if not self._posted:
             self._posted = True
-            self._hub.loop.run_callback(self._run)
+            self._hub.loop.run_callback(self._slice)
 
     def wake_from_afar(self) -> None:
         """Run a slice soon; safe anywhere."""
-        watcher = self._async
-        if watcher is not None:
-            watcher.send()
+        doorbell = self._doorbell
+        if doorbell is not None:
+            doorbell.send()
 
-    def _run(self) -> None:
+    def _slice(self) -> None:
         scheduler = self._scheduler
-        if scheduler.owner is None:
+        if self._doorbell is None:  # closed meanwhile
             return
         self._posted = True
         now_ns = scheduler.now_ns()
-        waited_ns = now_ns - self._slice_end_ns if self._slice_end_ns else 0
+        waited_ns = now_ns - self._left_ns if self._left_ns else 0
         more = scheduler.run_slice(now_ns + min(max(waited_ns, SLICE_NS), SLICE_MAX_NS))
-        if scheduler.owner is None:
+        if self._doorbell is None:
             return
         if more:
-            self._slice_end_ns = scheduler.now_ns()
+            self._left_ns = scheduler.now_ns()
             if not self._again.active:
-                self._again.start(self._run)
-            return
-        self._slice_end_ns = 0
-        self._posted = False
-        self._arm()
+                self._again.start(self._slice)
+        else:
+            self._left_ns = 0
+            self._posted = False
+            self._sleep()
 
-    def _arm(self) -> None:
-        """Nothing is ready: sleep until the next timer."""
+    def _sleep(self) -> None:
+        """Nothing is ready: have the hub come back for the next timer."""
         scheduler = self._scheduler
         due_ns = scheduler.timers.next_ns() if scheduler.timers.armed else None
         if due_ns is None:
-            scheduler.wake_ns = NEVER_NS
-            return
+            due_ns = NEVER_NS
+        elif self._timer is None or not self._timer.active or due_ns < self._timer_ns:
+            if self._timer is not None:
+                self._timer.close()
+            self._timer_ns = due_ns
+            self._timer = self._hub.loop.timer(max(0, due_ns - scheduler.now_ns()) / self._ns_per_s)
+            self._timer.start(self._slice, update=True)
         scheduler.wake_ns = due_ns
-        if self._timer is not None:
-            self._timer.close()
-        delay_ns = max(0, due_ns - scheduler.now_ns())
-        self._timer = self._hub.loop.timer(delay_ns / 1e9)
-        self._timer.start(self._run, update=True)
 
     def pump(self, future: Future[Any], timeout: float | None) -> bool:
-        """The hub runs while the caller waits."""
+        """No: the hub runs while the caller waits."""
         return False
 
     def make_worker(self, mailbox: Mailbox) -> Worker:
@@ -149,10 +155,10 @@ class HubDriver:
 
     def close(self) -> None:
         """Let go of the hub."""
-        for watcher in (self._async, self._again, self._timer):
+        for watcher in (self._doorbell, self._again, self._timer):
             if watcher is not None:
                 watcher.close()
-        self._async = self._again = self._timer = None
+        self._doorbell = self._again = self._timer = None
         if self._watchdog is not None:
             self._watchdog.close()
 
@@ -184,6 +190,8 @@ class ManualDriver:
     def run_until_idle(self) -> None:
         """Do everything that can be done at the present time."""
         scheduler = self._scheduler
+        if get_ident() != scheduler.owner and scheduler.owner is not None:
+            raise WrongDriverError("a manual runtime runs in the thread that made it")
         stop_at = scheduler.turns + TURNS_MAX
         while scheduler.run_slice(NEVER_NS) or self._is_due():
             if scheduler.turns > stop_at:

@@ -106,6 +106,7 @@ class Scheduler:
         ready = self.ready
         unread = QUANTUM
         self.wake_ns = -1
+        self.signalled = False  # before the look at inbound: who adds after it rings again
         try:
             if self.inbound:
                 self._take_over()
@@ -208,7 +209,6 @@ class Scheduler:
 
     def _take_over(self) -> None:
         inbound = self.inbound
-        self.signalled = False
         for _ in range(min(len(inbound), TAKE_OVER_MAX)):
             item = inbound.popleft()
             if type(item) is Transit:

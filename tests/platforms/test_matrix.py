@@ -59,6 +59,10 @@ def test_a_mark_is_an_annotation_sent_under_the_idempotency_key() -> None:
     assert values == {"roomId": ROOM, "eventType": "m.reaction", "txnId": "livesign-1"}
 
 
+def test_the_key_of_a_mark_is_written_as_other_clients_write_it() -> None:
+    assert json.loads(made(replace(SET, emoji="👍")).body)["m.relates_to"]["key"] == "👍\ufe0f"
+
+
 def test_a_mark_is_removed_by_redacting_its_event() -> None:
     request = made(REMOVE)
     assert (request.method, request.path) == (

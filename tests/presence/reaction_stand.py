@@ -97,6 +97,7 @@ class Stand:
         return self.perform(self.machine.on_mark(report, self.now_ms))
 
     def perform(self, effects: Sequence[Effect]) -> Stand:
+        asked = len(self.log)
         for effect in effects:
             match effect:
                 case Show(chain, rank):
@@ -112,13 +113,13 @@ class Stand:
                 case _:
                     raise AssertionError(effect)
         assert self._armed == self.machine.deadlines
+        for _, emoji in self.log[asked:] if self.confirms else ():
+            self.confirm(self.refuses.get(emoji))
         return self
 
     def _told(self, emoji: str | None, rank: str) -> None:
         self.log.append((self.now_ms, emoji))
         self.ranks.append(rank)
-        if self.confirms:
-            self.confirm(self.refuses.get(emoji))
 
     @property
     def shown(self) -> str | None:

@@ -60,7 +60,12 @@ NOT_OPENING: list[tuple[Make, dict[str, Any]]] = [
     (events.Sent, {}), (events.Done, {}), (events.Error, {}), (events.Cancelled, {}), (events.Silent, {}), (events.Clear, {}),
     (events.Restore, {}), (events.TypingStart, {}), (events.TypingStop, {}),
 ]  # fmt: skip
-TERMINALS = [(events.Done, "done"), (events.Error, "error"), (events.Cancelled, "cancelled"), (events.Silent, "silent")]
+TERMINALS = [
+    (events.Done, "done"),
+    (events.Error, "error"),
+    (events.Cancelled, "cancelled"),
+    (events.Silent, "silent"),
+]
 
 
 @pytest.mark.parametrize(("kind", "fields"), OPENING)

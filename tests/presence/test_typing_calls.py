@@ -136,7 +136,7 @@ def tick(bench: Bench) -> None:
     bench.calls.tick(LEAD, 7000, 7000)
 
 
-TABLE: list[tuple[str, str, Callable[[Bench], None], str, list[Any]]] = [
+TABLE: list[tuple[str, str, Callable[[Bench], object], str, list[Any]]] = [
     ("held", "due", held, "due", []),
     ("held", "calling", held, "calling", [WITHDRAW]),
     ("held", "on", held, "on", []),
@@ -164,7 +164,10 @@ TABLE: list[tuple[str, str, Callable[[Bench], None], str, list[Any]]] = [
     ("limited", "on, in a call", lambda bench: bench.answer(outcome("rate_limited")), "on", []),
     ("failed", "calling", lambda bench: bench.answer(outcome("transient")), "on", [(TICK, 4000)]),
     ("failed", "on, in a call", lambda bench: bench.answer(outcome("unknown")), "on", []),
-    ("last failure", "calling", lambda bench: bench.answer(outcome("unknown"), BRITTLE), "tripped", [(PROBE, 31_000)]),
+    (
+        "last failure", "calling", lambda bench: bench.answer(outcome("unknown"), BRITTLE), "tripped",
+        [(PROBE, 31_000)],
+    ),
     (
         "last failure", "on, in a call", lambda bench: bench.answer(outcome("transient"), BRITTLE), "tripped",
         [("cancel", TICK), (PROBE, 31_000)],
@@ -178,7 +181,7 @@ TABLE: list[tuple[str, str, Callable[[Bench], None], str, list[Any]]] = [
     [row[1:] for row in TABLE],
     ids=[f"{row[0]}: {row[1]}" for row in TABLE],
 )
-def test_the_table(before: str, step: Callable[[Bench], None], after: str, does: list[Any]) -> None:
+def test_the_table(before: str, step: Callable[[Bench], object], after: str, does: list[Any]) -> None:
     bench = STATES[before]().drain()
     assert bench.state == before
     step(bench)

@@ -1,4 +1,4 @@
-"""The reasons against typing, one by one: what brings them, what takes them away, and what keeps the TTL up."""
+"""The reasons against typing: what brings them, what takes them away, and what keeps the TTL up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ START, STOP = event(events.TypingStart), event(events.TypingStop)
 PHASES = (QUEUED, SLOT, THINKING, TOOL, COMPACTING, TEXT, HIDDEN)
 WORK = (THINKING, TOOL, COMPACTING, TEXT, HIDDEN)
 PROGRESSES = (
-    *PHASES, ON_USER, PROGRESS, TOOL_END, COMPACTED, CHILD, CHILD_END, MERGED, MOVED, SENDING, SENT, LOST, LANE_ERROR,
+    *PHASES, ON_USER, PROGRESS, TOOL_END, COMPACTED, CHILD, CHILD_END, MERGED, MOVED, SENDING, SENT, LOST,
+    LANE_ERROR,
 )  # fmt: skip
 OTHERS = (RESTORE, ALIVE, STOP)
 ALL = (*PROGRESSES, ANSWER, *OTHERS, START)
@@ -121,7 +122,7 @@ def test_a_bare_scope_wants_typing_from_the_start() -> None:
     assert TypingWish("s", policy(mode="never"), 0).off == 0
 
 
-# --- delay ----------------------------------------------------------------------------------------------------
+# --- delay --------------------------------------------------------------------------------------------------
 
 
 def test_the_first_start_waits_for_the_delay() -> None:
@@ -148,7 +149,7 @@ def test_only_the_first_start_is_delayed() -> None:
     assert world.tell(2000, "m", events.Thinking).calls == [(500, "start"), (1000, "stop"), (2000, "start")]
 
 
-# --- waiting --------------------------------------------------------------------------------------------------
+# --- waiting ------------------------------------------------------------------------------------------------
 
 
 def test_waiting_on_the_user_stops_typing_until_the_next_phase() -> None:
@@ -163,7 +164,7 @@ def test_waiting_for_a_slot_keeps_typing() -> None:
     assert world.calls == [(0, "start"), (3000, "start")]
 
 
-# --- what keeps the TTL up -------------------------------------------------------------------------------------
+# --- what keeps the TTL up ----------------------------------------------------------------------------------
 
 
 def test_the_ttl_is_armed_by_the_machine_only() -> None:

@@ -1,4 +1,4 @@
-"""A typing target on virtual time: a `TypingMachine`, its `TypingLane` and a platform that does what the test says."""
+"""A typing target on virtual time: machine, lane, and a platform that does what the test says."""
 
 from __future__ import annotations
 
@@ -188,3 +188,13 @@ class TypingWorld:
                     report.token, report.outcome, self.now_ms, called=report.called
                 )
             self.perform(effects)
+
+
+def assert_at_rest(world: TypingWorld) -> None:
+    """Nothing is left: no timer, no wish, no call."""
+    assert world.machine.idle
+    assert not world.machine.active
+    assert not world.machine.wanted
+    assert not world.machine.deadlines
+    assert not world.armed
+    assert world.lane.idle

@@ -201,8 +201,8 @@ def test_it_survives_a_server_that_is_away(server: Server, client: Client) -> No
     client.wait_connected()
     server.close()
     client.send(EVENT)
-    wait_until(lambda: client.last_error)
-    with pytest.raises(ConnectionError, match=client.last_error):
+    wait_until(lambda: "refused" in str(client.last_error))
+    with pytest.raises(ConnectionError, match="refused"):
         client.wait_connected(timeout_s=0.01)
     server.listen()
     server.accept()

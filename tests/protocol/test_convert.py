@@ -80,6 +80,8 @@ def test_no_id_field_takes_a_boolean_or_a_fraction(name: tuple[str, str]) -> Non
     source = {**whole(kind), field: True}
     error = refused(source)
     assert (error.code, error.field) == ("wrong_type", field)
+    error = refused({**source, field: False, "x": 5})
+    assert (error.code, error.field) == ("wrong_type", field)
     error = refused({**source, field: 5.0})
     assert (error.code, error.field) == ("wrong_type", field)
     assert accepted({**source, field: 5}) == accepted({**source, field: "5"})

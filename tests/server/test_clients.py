@@ -6,16 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import TypeVar
 
-import gevent
 import pytest
 
 from actors.server_settings import ServerSettings, TokenGrant
 from protocol.client.blocking import Client
 from protocol.events import Ack, Done, Event, Received, Rejected, Thinking, Tool, ToolEnd
-from tests.server.world import World, eventually, running, unix_settings
+from tests.server.world import World, elsewhere, eventually, running, unix_settings
 
 pytestmark = pytest.mark.real
 
@@ -25,13 +22,6 @@ RUN = [
     Thinking(conversation="-100123", message="817"),
     Done(conversation="-100123", message="817", id="last"),
 ]
-T = TypeVar("T")
-
-
-def elsewhere(work: Callable[[], T]) -> T:
-    """Run ``work``, which blocks, in a thread of its own while the server's hub goes on."""
-    result: T = gevent.get_hub().threadpool.spawn(work).get(timeout=30)
-    return result
 
 
 def output_of(*command: str) -> str:
@@ -46,7 +36,7 @@ def bare(events: list[Event]) -> list[tuple[str, str | None]]:
 
 def test_a_plain_socket_and_msgpack_are_a_client(tmp_path: pathlib.Path) -> None:
     with running(unix_settings(tmp_path)) as world:
-        answers = output_of(sys.executable, str(EXAMPLES / "raw_client.py"), str(world.settings.unix))
+        answers = output_of(sys.executable, str(EXAMPLES / "raw_client.py"), world.path)
         assert answers == "{'type': 'ack', 'id': 'last', 'result': 'applied'}\n"
         assert world.router.events == RUN
 
@@ -57,7 +47,7 @@ def test_a_plain_socket_and_msgpack_are_a_client(tmp_path: pathlib.Path) -> None
 )
 def test_a_plain_socket_and_msgpack_are_a_client_in_node_too(tmp_path: pathlib.Path) -> None:
     with running(unix_settings(tmp_path)) as world:
-        answers = output_of("node", str(EXAMPLES / "node" / "raw_client.mjs"), str(world.settings.unix))
+        answers = output_of("node", str(EXAMPLES / "node" / "raw_client.mjs"), world.path)
         assert answers == "{ type: 'ack', id: 'last', result: 'applied' }\n"
         assert world.router.events == RUN
 
@@ -72,7 +62,7 @@ def test_the_blocking_client_plays_a_run(tmp_path: pathlib.Path) -> None:
             return client.request(Thinking(conversation="c", message="m"))
 
     with running(unix_settings(tmp_path)) as world:
-        answer = elsewhere(lambda: play(str(world.settings.unix)))
+        answer = elsewhere(lambda: play(world.path))
         assert isinstance(answer, Ack)
         assert answer.result == "applied"
         kinds = [type(event) for event in world.router.events]
@@ -103,8 +93,7 @@ def test_the_blocking_client_comes_in_by_tcp_with_its_token() -> None:
             return client.wait_connected(timeout_s=2).accounts
 
     with running(settings) as world:
-        address = world.server.tcp_address
-        assert address is not None
+        address = world.address
         assert elsewhere(lambda: play(address, "t0ken")) == ["a"]
         with pytest.raises(ConnectionError, match="unknown token"):
             elsewhere(lambda: play(address, "wrong"))

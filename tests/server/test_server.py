@@ -18,7 +18,7 @@ from actors.server_context import Timing
 from actors.server_settings import ServerLimits, ServerSettings, TokenGrant
 from protocol.codec import encode
 from protocol.events import Ack, Closing, Hello, Pong, Rejected, State, Thinking, Welcome
-from tests.server.world import THINKING, World, eventually, running, unix_settings
+from tests.server.world import THINKING, World, elsewhere, eventually, running, unix_settings
 
 pytestmark = pytest.mark.real
 
@@ -154,7 +154,7 @@ def test_stopping_tells_every_client_why_and_leaves_nothing(tmp_path: pathlib.Pa
     assert isinstance(peers[1].receive(), Welcome)
     peers[0].send({"type": "ping"})
     peers[0].receive()
-    address = world.server.tcp_address
+    address = world.address
     world.server.stop()
     for peer in peers:
         assert peer.rest() == [Closing(reason="livesign is shutting down")]
@@ -169,8 +169,7 @@ def test_stopping_tells_every_client_why_and_leaves_nothing(tmp_path: pathlib.Pa
 
 def test_a_start_that_fails_listens_nowhere(tmp_path: pathlib.Path) -> None:
     with running(TCP) as world:
-        address = world.server.tcp_address
-        assert address is not None
+        address = world.address
         both = ServerSettings(unix=str(tmp_path / "l.sock"), tcp=f"127.0.0.1:{address[1]}", tokens=(TOKEN,))
         with pytest.raises(ListenError, match="cannot listen on 127"):
             World(both)
@@ -208,12 +207,10 @@ def test_another_user_is_refused_and_the_log_names_it(
         "os.fchdir(d); os.setuid(12345); s.connect('l.sock'); sys.stdout.buffer.write(s.recv(999))"
     )
     with running(unix_settings(tmp_path)) as world:
-        path = world.settings.unix
-        assert path is not None
-        directory = os.path.dirname(path)
+        directory = os.path.dirname(world.path)
         denied = subprocess_in_the_background(connect, directory)
         assert b"PermissionError" in denied
-        os.chmod(path, 0o666)
+        os.chmod(world.path, 0o666)
         os.chmod(directory, 0o711)
         assert b"belongs to another user" in subprocess_in_the_background(connect, directory)
         assert world.router.messages == []
@@ -223,7 +220,9 @@ def test_another_user_is_refused_and_the_log_names_it(
 def subprocess_in_the_background(code: str, *arguments: str) -> bytes:
     """Run Python in another process while this one's hub goes on."""
     command = [sys.executable, "-c", code, *arguments]
-    pool = gevent.get_hub().threadpool
-    done = pool.spawn(subprocess.run, command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    output: bytes = done.get(timeout=10).stdout
-    return output
+    done = elsewhere(
+        lambda: subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, check=False
+        )
+    )
+    return done.stdout

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
 import gevent
 import msgpack
@@ -22,6 +22,7 @@ from protocol.errors import DecodeError
 from protocol.events import Ack, Event, Reply
 
 QUICK = Timing(handshake_s=0.2, half_event_s=0.2, silence_s=0.5, linger_s=0.3, check_s=0.02)
+T = TypeVar("T")
 THINKING: dict[str, Any] = {"type": "thinking", "account": "a", "conversation": "c", "message": "m"}
 
 
@@ -111,6 +112,7 @@ class World:
     def __init__(self, settings: ServerSettings, timing: Timing = QUICK) -> None:
         self.router = Router()
         self.settings = settings
+        self.path = settings.unix or ""
         self._peers: list[Peer] = []
         self.server = Server(
             settings,
@@ -122,17 +124,18 @@ class World:
             timing=timing,
         )
         self.server.start()
+        self.address = self.server.tcp_address or ("", 0)
 
     def unix(self) -> Peer:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect(self.settings.unix)
+        sock.connect(self.path)
         return self._peer(sock)
 
     def tcp(self) -> Peer:
-        return self._peer(socket.create_connection(self.server.tcp_address))
+        return self._peer(socket.create_connection(self.address))
 
     def tls(self, context: Any) -> Peer:
-        sock = socket.create_connection(self.server.tcp_address)
+        sock = socket.create_connection(self.address)
         try:
             return self._peer(context.wrap_socket(sock, server_hostname="localhost"))
         finally:
@@ -167,3 +170,9 @@ def eventually(condition: Any) -> None:
     with gevent.Timeout(2):
         while not condition():
             gevent.sleep(0.002)
+
+
+def elsewhere(work: Callable[[], T]) -> T:
+    """Run ``work``, which blocks, in a thread of its own while the server's hub goes on."""
+    result: Any = gevent.get_hub().threadpool.spawn(work).get(timeout=30)
+    return cast(T, result)
