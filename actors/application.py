@@ -44,7 +44,6 @@ from actors.presence.terms import RetryRules
 from actors.recovery import recover
 from actors.router import (
     ConversationsLost,
-    ConversationStarted,
     EndAll,
     RouterActor,
     RouterFailedOn,
@@ -79,7 +78,6 @@ class ConversationsSupervisor(Supervisor):
         key = conversation_key(state.account, state.conversation)
         if key not in self.children:
             self.start_child(conversation_spec(state, self._parts.intensity, self._parts.period_ms))
-        state.router.tell(ConversationStarted((state.account, state.conversation)))
         return None
 
     def on_child_gave_up(self, child: ChildSpec) -> None:

@@ -65,9 +65,12 @@ def _config_error(error: ConfigError) -> NoReturn:
 @app.command(short_help="Run as a server that bots send events to.")
 def serve(
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", show_default=False, help="TOML file; without it: the built-in sandbox.")
+        str | None,
+        typer.Argument(metavar="CONFIG", show_default=False, help="TOML file; without it: the built-in sandbox."),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(metavar="LEVEL", help="debug, info, warning or error; on stderr.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option(metavar="LEVEL", help="debug, info, warning or error; on stderr.")
+    ] = LogLevel.INFO,
 ) -> None:
     """Run livesign as a server that bots in any language send events to.
 
@@ -154,7 +157,8 @@ def send(
         typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Any other field; may be repeated."),
     ] = None,
     lease_ms: Annotated[
-        int, typer.Option(metavar="MS", min=0, help="How long an opened run lives without an event; 0: the server's lease.")
+        int,
+        typer.Option(metavar="MS", min=0, help="How long an opened run lives without an event; 0: the server's lease."),
     ] = 600_000,
     unix: Annotated[str | None, typer.Option(metavar="PATH", help="The server's Unix socket.")] = None,
     tcp: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The server's TCP address.")] = None,

@@ -178,9 +178,7 @@ def _build(raw: object, source: Source, report: Report) -> Config:
     return Config(
         accounts=MappingProxyType(accounts),
         server=server,
-        supervision=Supervision(
-            value_of(top, "supervision.intensity"), value_of(top, "supervision.period_ms")
-        ),
+        supervision=Supervision(value_of(top, "supervision.intensity"), value_of(top, "supervision.period_ms")),
         shutdown_budget_ms=value_of(top, "shutdown.budget_ms"),
         ledger_path=ledger_path(top, source),
         metrics_listen=value_of(top, "metrics.listen"),
@@ -221,9 +219,7 @@ def reload(old: Config, new: Config) -> Reload:
     for name in kept:
         before, after = old.accounts[name], new.accounts[name]
         if (before.platform, before.spec.rules) != (after.platform, after.spec.rules):
-            report.problem(
-                f"accounts.{name}", "a running account cannot change its platform: use another name"
-            )
+            report.problem(f"accounts.{name}", "a running account cannot change its platform: use another name")
     report.check()
     fixed = ("server", "supervision", "ledger_path", "metrics_listen", "web_listen")
     ignored = tuple(name.partition("_")[0] for name in fixed if getattr(old, name) != getattr(new, name))

@@ -100,9 +100,7 @@ class Selector:
             else:
                 self._anywhere.append(rule)
 
-    def policy(
-        self, conversation: str, direct: bool | None, mentioned: bool | None, kind: str | None
-    ) -> Policy:
+    def policy(self, conversation: str, direct: bool | None, mentioned: bool | None, kind: str | None) -> Policy:
         applies = 0
         for rule in self._anywhere:
             if rule.holds(conversation, direct, mentioned, kind):
@@ -175,9 +173,7 @@ def build_account(
     return account, Selector(adapter, base, mine, typing_in)
 
 
-def _adapter(
-    origin: str, own: Layer, options: Mapping[str, str], source: Source, report: Report
-) -> HttpAdapter | None:
+def _adapter(origin: str, own: Layer, options: Mapping[str, str], source: Source, report: Report) -> HttpAdapter | None:
     platform = own["platform"].value if "platform" in own else ""
     if platform not in source.platforms:
         known = ", ".join(sorted(source.platforms))
@@ -206,9 +202,7 @@ def _limits(base: Layer, spec: PlatformSpec) -> Mapping[str, Limit]:
     return MappingProxyType(limits)
 
 
-def _warn_lacking(
-    origin: str, own: Layer, blocks: Iterable[Block], spec: PlatformSpec, report: Report
-) -> None:
+def _warn_lacking(origin: str, own: Layer, blocks: Iterable[Block], spec: PlatformSpec, report: Report) -> None:
     """Say once that an account asks for what its platform cannot do."""
     asked = {name.partition(".")[0] for name in own}
     for block in blocks:
@@ -263,9 +257,7 @@ def read_token(origin: str, layer: Layer, source: Source, report: Report) -> str
         text, reason = _token_in(source.path(place.value))
     text = text.strip()
     if not text or not text.isprintable() or " " in text:
-        report.problem(
-            place.origin, reason if not text else "what it holds is no token (blanks or control characters)"
-        )
+        report.problem(place.origin, reason if not text else "what it holds is no token (blanks or control characters)")
         return ""
     return text
 

@@ -52,13 +52,9 @@ def _chain(state: str, head: Setting | None, platform: HttpAdapter, report: Repo
         return tuple(dict.fromkeys((own, *forms)))
     if forms:
         instead = next(iter(forms))
-        report.warning(
-            head.origin, f"{head.value} cannot be shown on {platform.spec.name}; {instead} is shown instead"
-        )
+        report.warning(head.origin, f"{head.value} cannot be shown on {platform.spec.name}; {instead} is shown instead")
     else:
-        report.problem(
-            head.origin, f"{head.value} cannot be shown on {platform.spec.name}, nor can its fallbacks"
-        )
+        report.problem(head.origin, f"{head.value} cannot be shown on {platform.spec.name}, nor can its fallbacks")
     return tuple(forms)
 
 
@@ -74,9 +70,7 @@ def _part_ends(chains: dict[str, Chain], layer: Mapping[str, Setting], report: R
     if done and error and done[0] == error[0]:
         own_done, own_error = layer.get("status.emoji.done"), layer.get("status.emoji.error")
         if own_done and own_error:
-            report.problem(
-                own_error.origin, f"done and error must differ: {own_done.origin} shows {done[0]} too"
-            )
+            report.problem(own_error.origin, f"done and error must differ: {own_done.origin} shows {done[0]} too")
         if own_error:
             done = done[1:]
         else:

@@ -103,9 +103,7 @@ def _status() -> tuple[Key, ...]:
         Key("status.presentation", Presentation(), None, "which states are shown", RUN, f"{ROW}, else full"),
         Key("status.min_change_ms", _OFF_MS, None, "least time between two marks", RUN, f"{ROW}, else 0"),
         Key("status.final_sent_ms", _OFF_MS, 30_000, "the final post counts as done after this", RUN),
-        Key(
-            "status.quiet_hours", QuietHours(), None, "local time without marks but done, error", RUN, "none"
-        ),
+        Key("status.quiet_hours", QuietHours(), None, "local time without marks but done, error", RUN, "none"),
         Key("status.debounce_ms", _OFF_MS, 700, "how long a phase must last to be shown", RUN),
         Key("status.stall_soft_ms", _OFF_MS, 10_000, "no progress for so long: first stall mark", RUN),
         Key("status.stall_hard_ms", _OFF_MS, 30_000, "no progress for so long: second stall mark", RUN),
@@ -142,9 +140,7 @@ def _typing() -> tuple[Key, ...]:
         Key("typing.mode", modes, "instant", "what starts the indicator", RUN),
         Key("typing.keepalive_ms", _OFF_MS, None, "refresh interval", RUN, f"{ROW}, else 3000"),
         Key("typing.ttl_ms", _OFF_MS, 60_000, "typing ends so long after the last sign of life", RUN),
-        Key(
-            "typing.start_failures", Whole(1, 1_000, ""), 2, "failed starts in a row before it gives up", RUN
-        ),
+        Key("typing.start_failures", Whole(1, 1_000, ""), 2, "failed starts in a row before it gives up", RUN),
         Key("typing.probe_ms", _OFF_MS, 30_000, "after giving up, one try after this", RUN),
         Key("typing.start_delay_ms", _OFF_MS, 0, "no indicator before the run is this old", RUN),
         Key(
@@ -203,9 +199,7 @@ def _options() -> tuple[Key, ...]:
         Key("user_id", Text(), None, "the bot's id", _OWN, "asked from the server", "matrix"),
         Key("reactions", reactions, None, "the reaction model", _OWN, ROW, "sandbox"),
         Key("typing_stop", Flag(), None, "whether typing can be ended by a call", _OWN, ROW, "sandbox"),
-        Key(
-            "typing_lifetime_ms", _OFF_MS, None, "how long typing lasts; 0: until ended", _OWN, ROW, "sandbox"
-        ),
+        Key("typing_lifetime_ms", _OFF_MS, None, "how long typing lasts; 0: until ended", _OWN, ROW, "sandbox"),
         Key("post_clears_typing", Flag(), None, "whether a post ends typing", _OWN, ROW, "sandbox"),
         Key("typing_in", places, "all", "chats that show typing", _OWN, "", "sandbox"),
     )

@@ -69,16 +69,12 @@ def _status(layer: Merged, platform: HttpAdapter, report: Report) -> StatusSetti
         presentation = shown.value
         states = dict.fromkeys((*STATES, *names))
         for state in sorted((presentation or frozenset()) - set(states)):
-            report.problem(
-                shown.origin, f"{quoted(state)} is no state", f"full, ends, or of {', '.join(states)}"
-            )
+            report.problem(shown.origin, f"{quoted(state)} is no state", f"full, ends, or of {', '.join(states)}")
     min_change = layer.get("status.min_change_ms")
     times = _given(layer, "status", "debounce_ms", "stall_soft_ms", "stall_hard_ms")
     _mend_stalls(times, layer, report)
     return StatusSettings(
-        **_given(
-            layer, "status", "enabled", "gate", "final_sent_ms", "done_hold_ms", "error_hold_ms", "settle"
-        ),
+        **_given(layer, "status", "enabled", "gate", "final_sent_ms", "done_hold_ms", "error_hold_ms", "settle"),
         **_given(layer, "status", "wait_max_ms", "start_delay_ms"),
         **times,
         presentation=presentation,
@@ -153,9 +149,7 @@ def _lease(layer: Merged, report: Report) -> LeaseSettings:
     lease = LeaseSettings(**_given(layer, "lease", "ms", "run_max_ms", "adopt_ms", "child_max_ms"))
     if lease.ms or lease.run_max_ms:
         return lease
-    report.problem(
-        layer["lease.ms"].origin, "must not be off while lease.run_max_ms is off: a run might never end"
-    )
+    report.problem(layer["lease.ms"].origin, "must not be off while lease.run_max_ms is off: a run might never end")
     return replace(lease, run_max_ms=LeaseSettings().run_max_ms)
 
 

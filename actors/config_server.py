@@ -57,16 +57,13 @@ def build_server(tree: Tree, accounts: Collection[str], source: Source, report: 
     if tls["cert"] and tcp is None:
         report.problem("server.tls.cert", "is for TCP, and server.tcp is off")
     tokens = tuple(
-        _grant(f"server.tokens[{index}]", entry, accounts, source, report)
-        for index, entry in enumerate(tree.tokens)
+        _grant(f"server.tokens[{index}]", entry, accounts, source, report) for index, entry in enumerate(tree.tokens)
     )
     if tcp is not None and not source.scenario:
         if not tokens:
             report.problem("server.tcp", "nobody could connect: add server.tokens")
         if not tls["cert"] and not _is_loopback(tcp):
-            report.warning(
-                "server.tcp", f"tokens and events cross the network in the clear on {tcp}: set server.tls"
-            )
+            report.warning("server.tcp", f"tokens and events cross the network in the clear on {tcp}: set server.tls")
     return ServerSettings(
         unix=_unix(top, source, report),
         tcp=tcp,
@@ -104,17 +101,13 @@ def _tls_file(name: str, top: Layer, source: Source, report: Report) -> str | No
     return path
 
 
-def _grant(
-    origin: str, entry: Layer, accounts: Collection[str], source: Source, report: Report
-) -> TokenGrant:
+def _grant(origin: str, entry: Layer, accounts: Collection[str], source: Source, report: Report) -> TokenGrant:
     token = read_token(origin, entry, source, report)
     if token is None:
         report.problem(origin, "has no token", "token, token_env or token_file")
     names = entry["accounts"].value if "accounts" in entry else None
     for name in sorted((names or frozenset()) - set(accounts)):
-        report.problem(
-            f"{origin}.accounts", f"there is no account {quoted(name)}", ", ".join(sorted(accounts))
-        )
+        report.problem(f"{origin}.accounts", f"there is no account {quoted(name)}", ", ".join(sorted(accounts)))
     grants = entry["grants"].value if "grants" in entry else ("send",)
     return TokenGrant(token or "", names, frozenset(grants))
 

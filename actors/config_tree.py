@@ -111,15 +111,8 @@ def read_tree(raw: object, report: Report) -> Tree:
 
 
 def _read_account(name: object, section: object, tree: Tree, report: Report) -> None:
-    if (
-        not isinstance(name, str)
-        or not name.isprintable()
-        or not 0 < len(name.encode()) <= 255
-        or "/" in name
-    ):
-        report.problem(
-            f"accounts.{quoted(name)}", "is no account name", "1 to 255 bytes of printable text without /"
-        )
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode()) <= 255 or "/" in name:
+        report.problem(f"accounts.{quoted(name)}", "is no account name", "1 to 255 bytes of printable text without /")
     elif not isinstance(section, Mapping):
         report.problem(f"accounts.{name}", f"must be a table, not {type_name(section)}")
     else:
@@ -156,9 +149,7 @@ class _Place(NamedTuple):
 
 def _walk(table: Mapping[Any, Any], node: Trie, path: str, layer: Layer, place: _Place) -> None:
     for raw_name, value in table.items():
-        name = (
-            f"{path}{raw_name}" if isinstance(raw_name, str) and raw_name.isprintable() else quoted(raw_name)
-        )
+        name = f"{path}{raw_name}" if isinstance(raw_name, str) and raw_name.isprintable() else quoted(raw_name)
         origin = place.prefix + name
         child = node.get(raw_name) if isinstance(raw_name, str) and raw_name != _WILD else None
         if child is None and _WILD in node:
@@ -192,9 +183,7 @@ def _unknown(raw_name: object, node: Trie, path: str, place: _Place) -> str:
     name = path + raw_name
     elsewhere = _levels_of(name)
     if elsewhere:
-        places = list(
-            dict.fromkeys(_PLACES[level] for level in Level if level in elsewhere and level in _PLACES)
-        )
+        places = list(dict.fromkeys(_PLACES[level] for level in Level if level in elsewhere and level in _PLACES))
         return f"can stand only {' or '.join(places)}"
     known = [key for key in _names(_TRIES[place.level]) if _WILD not in key]
     near = difflib.get_close_matches(raw_name[:64], set(node) - {_WILD}, 1, 0.6)

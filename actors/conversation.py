@@ -52,6 +52,13 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
+class LetBe:
+    """To a reaction actor: this run is over and its marks stay as they are."""
+
+    info: RunInfo
+
+
+@dataclass(frozen=True, slots=True)
 class MarkDue:
     """A reaction machine's timer."""
 
@@ -65,6 +72,13 @@ class TypingDue:
 
     thread: Thread
     key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStarted:
+    """To the router: the actors of this conversation are there (again)."""
+
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +163,11 @@ class ReactionActor(Actor):
         match message:
             case Deliver(info, event) if info is not None:
                 self._deliver(info, event)
+            case LetBe(info):
+                machine = self._state.reactions.get(info.key.run)
+                if machine is not None:
+                    self._perform(info.key.run, machine, machine.disown())
+                    self._finish(info.key.run, info, not_shown=False)
             case MarkDue(run, key):
                 machine = self._state.reactions.get(run)
                 if machine is not None:
@@ -325,6 +344,7 @@ class ConversationSupervisor(Supervisor):
                     period_ms=self._child_period_ms,
                 )
             )
+        self._state.router.tell(ConversationStarted((account, conversation)))
 
     def on_child_failed(self, child: ChildSpec, message: Any, error: BaseException) -> None:
         if isinstance(message, Deliver) and message.info is not None and is_terminal(message.event):

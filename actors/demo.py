@@ -106,22 +106,25 @@ class Demo:
 
     def play(self) -> None:
         """From the first message until nothing is under way any more."""
-        self._eyes.rules(PLAN)
-        self._stage.play(SCENES)
-        until_ms = self.now_ms() + REST_MAX_MS
-        while not self._daemon.application.parts.at_rest and self.now_ms() < until_ms:
-            gevent.sleep(FRAME_S / self.speed)
-        gevent.sleep(LAST_LOOK_MS / 1_000 / self.speed)
-        self.over = True
+        try:
+            self._eyes.rules(PLAN)
+            self._stage.play(SCENES)
+            until_ms = self.now_ms() + REST_MAX_MS
+            while not self._daemon.application.parts.at_rest and self.now_ms() < until_ms:
+                gevent.sleep(FRAME_S / self.speed)
+            gevent.sleep(LAST_LOOK_MS / 1_000 / self.speed)
+        finally:
+            self.over = True
 
     def picture(self) -> Picture:
         """What there is to see now."""
         counters = self._daemon.application.counters()
+        notes = list(self._stage.notes)  # before the look at the chats: what is told must not run ahead of them
         return Picture(
             t_ms=self.now_ms(),
             state=self._eyes.state(),
             calls=self._eyes.calls(last=0),
-            notes=self._stage.notes,
+            notes=notes,
             events=counters.get("events", 0),
             saved=counters.get("calls_saved", 0),
         )

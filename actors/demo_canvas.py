@@ -15,7 +15,7 @@ from rich.text import Text
 
 
 class Canvas:
-    """``width`` times ``height`` cells; what does not fit is cut off."""
+    """``width`` times ``height`` cells; what does not fit is cut off. Pieces must not overlap."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width
@@ -37,13 +37,14 @@ class Canvas:
 
     def box(self, x: int, y: int, width: int, height: int, title: Text, style: str) -> None:
         """Draw a frame with a title in its upper edge."""
-        across = "─" * (width - 2)
-        self.put(x, y, f"╭{across}╮", style)
+        name = title.copy()
+        name.truncate(width - 5, overflow="ellipsis")
+        rest = "─" * (width - 3 - name.cell_len)
+        self.put(x, y, Text.assemble(("╭─", style), name, (f"{rest}╮", style)))
         for row in range(y + 1, y + height - 1):
             self.put(x, row, "│", style)
             self.put(x + width - 1, row, "│", style)
-        self.put(x, y + height - 1, f"╰{across}╯", style)
-        self.put(x + 2, y, title, width=width - 4)
+        self.put(x, y + height - 1, f"╰{'─' * (width - 2)}╯", style)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for number, row in enumerate(self._rows):

@@ -74,7 +74,7 @@ LAUNCH = Chat("launch", "#launch", False)
 OPS = Chat("ops", "#ops", False)
 CHATS = (MAYA, LAUNCH, LEON, OPS)
 
-LIMITED_FROM_MS, LIMITED_UNTIL_MS = 24_000, 33_000
+LIMITED_FROM_MS, LIMITED_UNTIL_MS = 23_500, 34_000
 
 CONFIG: Mapping[str, Any] = MappingProxyType({
     "ack": {"scope": "all"},
@@ -91,7 +91,7 @@ PLAN = FaultPlan(
             conversation=OPS.id,
             from_ms=LIMITED_FROM_MS,
             until_ms=LIMITED_UNTIL_MS,
-            limit=Window(per_ms=2_500, count=3, by="conversation"),
+            limit=Window(per_ms=5_000, count=3, by="conversation"),
         ),
         Rule(op="set", conversation=LEON.id, emoji="🤔", nth=(0,), outcome="transient"),
     ),
@@ -170,18 +170,17 @@ _LOST: Steps = (
     (2_600, Vanish()),
 )
 _ROUND: Steps = (
-    (850, _tell("tool", name="Bash", call="1")),
-    (850, _tell("tool_end", call="1")),
-    (850, _tell("compacting")),
-    (850, _tell("tool", name="web_fetch", call="2")),
-    (850, _tell("tool_end", call="2")),
-    (850, _tell("thinking")),
+    (800, _tell("tool", name="Bash")),
+    (800, _tell("tool", name="web_fetch")),
+    (800, _tell("compacting")),
+    (800, _tell("thinking")),
 )
 _BURST: Steps = (
     (300, _tell("thinking")),
     *_ROUND,
     *_ROUND,
-    (400, Answer("Eleven nodes restarted, all healthy.")),
+    *_ROUND,
+    (600, Answer("Eleven nodes restarted, all healthy.")),
     (200, _tell("done")),
 )
 

@@ -85,19 +85,20 @@ def _message(console: Console, message: MessageView, width: int, now_ms: int) ->
     for mark in message.marks:
         fresh = now_ms - mark.at_ms < _FLASH_MS
         text.append("  ")
-        text.append(f" {mark.emoji} ", "on yellow" if fresh else "on bright_black")
+        text.append(f"\u00a0{mark.emoji}\u00a0", "on blue" if fresh else "on bright_black")
     indent = len(message.sender) + 2
     first, *rest = text.wrap(console, width - indent) or [text]
     return [first, *(Text(" " * indent).append_text(line) for line in rest)]
 
 
 def _typing(view: ChatView, t_ms: int) -> Text:
-    line = Text()
-    for typing in view.typing:
-        step = t_ms // 350 % 3
-        dots = "".join("●" if number == step else "·" for number in range(3))
-        line.append(f"{dots} {typing.account} is typing   ", f"italic {_COLOURS.get(typing.account, '')}")
-    return line
+    who = list(dict.fromkeys(typing.account for typing in view.typing))
+    if not who:
+        return Text()
+    step = t_ms // 350 % 3
+    line = Text("".join("●" if number == step else "·" for number in range(3)) + " ", style="italic")
+    names = [Text(name, style=_COLOURS.get(name, "")) for name in who]
+    return line.append_text(Text(" and ").join(names)).append(" is typing" if len(who) == 1 else " are typing")
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
@@ -110,8 +111,7 @@ def _side(canvas: Canvas, picture: Picture, x: int, top: int, bottom: int) -> No
         canvas.put(x, y, label, style)
         canvas.put(x + width - 8, y, f"{value:>7}", style)
         y += 1
-    canvas.put(x, y, _balance(picture, width))
-    y += 2
+    y += 1
     canvas.put(x, y, "what the agents say", "bold")
     room = max(0, bottom - y - 1)
     notes = list(picture.notes)[-room:] if room else []
@@ -130,13 +130,6 @@ def _figures(picture: Picture) -> list[tuple[str, int, str]]:
         rows.append((f"  answered “{words}”", count, "yellow" if count else "dim"))
     rows.append(("calls saved", picture.saved, "bold green"))
     return rows
-
-
-def _balance(picture: Picture, width: int) -> Text:
-    """Made against saved, as a bar."""
-    total = picture.calls.total + picture.saved
-    made = round(width * picture.calls.total / total) if total else 0
-    return Text.assemble(("━" * made, "default"), ("━" * (width - made if total else 0), "green"))
 
 
 def _note(note: Note) -> Text:

@@ -33,9 +33,7 @@ class Dialogue:
     ``grant`` None: a stranger, who has to show a token first.
     """
 
-    def __init__(
-        self, context: ServerContext, peer: str, grant: Grant | None, put: Callable[[Reply], None]
-    ) -> None:
+    def __init__(self, context: ServerContext, peer: str, grant: Grant | None, put: Callable[[Reply], None]) -> None:
         self._context = context
         self._peer = peer
         self._put = put
@@ -59,9 +57,7 @@ class Dialogue:
             if isinstance(item, Hello):
                 return self._hello(item)
             if self.grant is None:
-                return self._turn_away(
-                    item, "unauthorized", "type", "the first map on TCP is a hello with a token"
-                )
+                return self._turn_away(item, "unauthorized", "type", "the first map on TCP is a hello with a token")
             session = self.session = self._context.sessions.join(self.grant.principal, None, told=False)
         self._context.counters["events"] += 1
         if isinstance(item, (events.RunEvent, events.Alive)):

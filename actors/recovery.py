@@ -30,7 +30,7 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> No
         policy = config.policy(key.account, key.conversation, row.direct, row.mentioned, row.kind)
         row.info = replace(row.info, policy=policy)
         router.runs.adopt(row.info, row.lease_ms, row.events_only, now_ms)
-        if policy.recovery_marks != "leave" and row.info.message is not None:
+        if row.info.message is not None:
             owners[Place(key.account, key.conversation, row.info.message)] = row
     shown = {
         place: _adopt_marks(place, marks, place in owners, parts, now_ms) for place, marks in contents.marks.items()

@@ -13,10 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from pykka import ActorDeadError
+
 from actors.conversation import (
     Conversation,
     ConversationParked,
+    ConversationStarted,
     Deliver,
+    LetBe,
     Passivated,
     PassivateIfIdle,
     Place,
@@ -44,11 +48,6 @@ class StartConversation:
     """To the conversations' supervisor: start these actors, then say `ConversationStarted`."""
 
     state: Conversation
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationStarted:
-    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +231,8 @@ class RouterActor(Actor):
                 self._arm(key, run.deadline_ms())
                 if watched:
                     self._state.subscribers.tell(run)
+        if decision.left is not None:
+            self._let_be(decision.left)
         for key in decision.ended:
             self._ended(key)
 
@@ -324,11 +325,16 @@ class RouterActor(Actor):
             machine.adopt((adopted.emoji,))
             entry.state.owners[info.message] = info.key.run
 
+    def _let_be(self, info: RunInfo) -> None:
+        entry = self._state.conversations.get(info.key[:2])
+        if entry is not None and entry.reaction is not None:
+            entry.reaction.tell(LetBe(info))
+
     def _stop_orphaned_typing(self, key: RunKey) -> None:
-        """Nobody took this run over: no machine knows of the typing that the earlier process has left."""
+        """A run of an earlier process has ended before any machine knew of the typing that was left on."""
         ended = self._runs.ended[key.account].get(key)
         entry = self._state.conversations.get(key[:2])
-        if ended is None or ended.reason != "recovered" or entry is None:
+        if ended is None or entry is None:
             return
         info = ended.info
         thread = info.thread if info.policy.typing.in_threads else None
@@ -362,19 +368,23 @@ class RouterActor(Actor):
         info = delivery.info
         assert entry.reaction is not None
         assert entry.typing is not None
-        if info is not None and info.message is not None and (info.ack_allowed or info.status_allowed):
-            entry.reaction.tell(delivery)
-        entry.typing.tell(delivery)
+        try:
+            if info is not None and info.message is not None and (info.ack_allowed or info.status_allowed):
+                entry.reaction.tell(delivery)
+            entry.typing.tell(delivery)
+        except ActorDeadError:
+            # Their supervisor is being restarted, or the conversation is about to be parked: it will say so.
+            entry.waiting = [delivery]
 
     def _started(self, place: Place) -> None:
         entry = self._state.conversations.get(place)
-        if entry is None or entry.waiting is None:
+        if entry is None:
             return
-        entry.reaction = self.runtime.lookup(reaction_key(*place))
-        entry.typing = self.runtime.lookup(typing_key(*place))
-        if entry.reaction is None or entry.typing is None:
+        reaction, typing = self.runtime.lookup(reaction_key(*place)), self.runtime.lookup(typing_key(*place))
+        if reaction is None or typing is None:
             return
-        waiting, entry.waiting = entry.waiting, None
+        entry.reaction, entry.typing = reaction, typing
+        waiting, entry.waiting = entry.waiting or (), None
         for delivery in waiting:
             self._hand_over(entry, delivery)
         if entry.open_runs == 0:
@@ -452,7 +462,10 @@ class RouterActor(Actor):
         self._carry_out(self._runs.end(key, end, self.now_ms))
 
     def _end_all(self, reason: str) -> None:
+        """End what is open, and take away the final marks that are still held."""
         self._state.draining = True
+        for info in self._runs.settling():
+            self._deliver(info.key[:2], Deliver(info, events.Clear(conversation=info.key.conversation)))
         for key in list(self._runs.open):
             end = events.Cancelled(conversation=key.conversation, reason=reason)
             self._carry_out(self._runs.end(key, end, self.now_ms))

@@ -95,5 +95,3 @@ def _connect(client: Client, target: Target) -> None:
         except ConnectionError as error:
             if client.last_error is not None or time.monotonic() > until:
                 raise UnavailableError(str(error)) from None
-
-

@@ -48,8 +48,7 @@ def serve(source: str | None) -> int:
         log.warning("%s", warning)
     signals: Queue[int] = Queue()
     watchers = [
-        gevent.signal_handler(number, signals.put, number)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        gevent.signal_handler(number, signals.put, number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     ]
     pauses = PauseWatch()
     try:

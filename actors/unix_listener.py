@@ -93,9 +93,7 @@ def _make_private_directory(directory: str) -> None:
         found = os.stat(directory)
         open_to_all = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
         if found.st_uid not in (os.geteuid(), 0) or open_to_all:
-            raise ListenError(
-                f"others could replace a socket in {directory}: use a private directory"
-            ) from None
+            raise ListenError(f"others could replace a socket in {directory}: use a private directory") from None
     except OSError as error:
         raise ListenError(f"cannot make the directory {directory}: {error.strerror}") from error
 

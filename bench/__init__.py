@@ -1,0 +1,1 @@
+"""Benches: what livesign costs, each figure beside something the reader knows. ``python -m bench --help``."""

@@ -56,8 +56,9 @@ class MarkLane:
     """The marks of one message. Pure: no pacing, no clock."""
 
     __slots__ = (
-        "_flight_rank", "_forum", "_is_refused", "_keys", "_marks", "_new_key", "_plan", "_refused",
-        "_released", "_retry", "conversation", "dead", "in_flight", "message", "not_before_ms", "saved",
+        "_flight_adds", "_flight_rank", "_forum", "_is_refused", "_keys", "_marks", "_new_key", "_plan",
+        "_refused", "_released", "_retry", "conversation", "dead", "in_flight", "message", "not_before_ms",
+        "saved",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +91,8 @@ class MarkLane:
         self._keys: dict[Call, str] = {}
         self._refused: dict[str, OutcomeKind] = {}
         self._flight_rank = Rank.PHASE
+        self._flight_adds = False
+        """Whether the call in flight adds a mark that was wanted (and not one to be removed by its handle)."""
         self._released = False
 
     # --- the wish ---------------------------------------------------------------------------------------
@@ -165,6 +168,7 @@ class MarkLane:
         if wish is None or plan is None:
             raise ValueError("nothing was to be called")
         self._flight_rank = plan[2]
+        self._flight_adds = command.op is Op.SET and wish.is_target(command.emoji)
         self.in_flight = command
         self.not_before_ms = 0
         self._marks.save()
@@ -211,7 +215,7 @@ class MarkLane:
                 self._forget_all()
             elif wish.is_target(emoji):
                 self._plan.owe([], wish.rank)
-            else:  # the wish has changed meanwhile: this swap is finished first
+            elif self._flight_adds:  # the wish has changed meanwhile: this swap is finished first
                 self._plan.owe([each for each in self._marks if each != emoji], self._flight_rank)
             self._marks.confirm(emoji, handle)
 

@@ -66,9 +66,7 @@ class ReactionMarks:
         self._minute = self._minute_ms = 0
         """Minute of the local day, and when it was told."""
         delays = (("stall_soft", status.stall_soft_ms), ("stall_hard", status.stall_hard_ms))
-        self._stalls = tuple(
-            sorted(((ms, state) for state, ms in delays if ms > 0), key=lambda stall: stall[0])
-        )
+        self._stalls = tuple(sorted(((ms, state) for state, ms in delays if ms > 0), key=lambda stall: stall[0]))
         self._stall_next = 0
         """Index of the stall that comes next."""
         self._stalled = False

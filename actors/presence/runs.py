@@ -71,6 +71,8 @@ class Decision:
     touched: list[RunKey] = field(default_factory=list)
     ended: list[RunKey] = field(default_factory=list)
     opened: RunInfo | None = None
+    left: RunInfo | None = None
+    """A run that ended without anybody to tell: its marks stay as they are."""
 
 
 class RunTable:
@@ -312,7 +314,7 @@ class RunTable:
     def crashed_terminal(self, key: RunKey) -> EndedRun | None:
         """The actor that was to show this end failed on it: the run counts as an error."""
         ended = self.ended.get(key.account, {}).get(key)
-        if ended is not None:
+        if ended is not None and ended.reason != "gave_up":
             ended.outcome, ended.reason = "error", "crashed_terminal"
         return ended
 
@@ -333,6 +335,9 @@ class RunTable:
         conversation = key.conversation
         if run.adopt_until_ms and now_ms >= run.adopt_until_ms:
             self._end(run, _recovered(run), now_ms, decision)
+            if run.info.policy.recovery_marks == "leave":
+                decision.deliveries = [each for each in decision.deliveries if each[0] is not run.info]
+                decision.left = run.info
         elif now_ms >= run.run_max_deadline_ms():
             self._end(run, events.Error(conversation=conversation, reason="run_max"), now_ms, decision)
         elif now_ms >= run.lease_deadline_ms():
@@ -404,6 +409,11 @@ class RunTable:
             return False
         slot = RunKey(info.key.account, info.key.conversation, info.message)
         return self._by_message.get(slot, info.key) == info.key
+
+    def settling(self) -> list[RunInfo]:
+        """Ended runs whose marks are not yet at rest. Walks all that is remembered: for rare events only."""
+        kept = (ended for account in self.ended.values() for ended in account.values())
+        return [ended.info for ended in kept if ended.settling]
 
     def owner(self, slot: RunKey) -> RunKey:
         """The run that owns the marks of a message (``slot.run``: the message)."""

@@ -77,9 +77,7 @@ def categorise(name: str | None, categories: tuple[ToolCategory, ...] | None = N
     """The category of the tool ``name``; ``categories`` in order of precedence (None: the defaults)."""
     if not name:
         return PLAIN
-    return _categorise(
-        name[:NAME_CHARS_MAX].strip(), DEFAULT_CATEGORIES if categories is None else categories
-    )
+    return _categorise(name[:NAME_CHARS_MAX].strip(), DEFAULT_CATEGORIES if categories is None else categories)
 
 
 @lru_cache(maxsize=4_096)
@@ -108,8 +106,7 @@ class _Table:
         self.as_written: dict[str, str] = {}
         self.by_words: dict[_Words, str] = {}
         self.tokens = [
-            (each.name, [words for token in each.tokens if (words := split_words(token))])
-            for each in categories
+            (each.name, [words for token in each.tokens if (words := split_words(token))]) for each in categories
         ]
         for each in categories:
             for name in each.names:

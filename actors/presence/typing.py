@@ -6,7 +6,7 @@ removes only itself.
 
 | state    | means                                                                        |
 | -------- | ---------------------------------------------------------------------------- |
-| off      | nobody wants typing, nothing may be on                                       |
+| off      | nobody wants typing, nothing was started                                     |
 | open     | somebody wants typing                                                        |
 | owed     | nobody does; the stop waits for the last post of a run that has ended        |
 | stopping | the stop was told and is not confirmed yet                                   |
@@ -14,14 +14,14 @@ removes only itself.
 | what happens                          | off  | open                     | owed           | stopping |
 | ------------------------------------- | ---- | ------------------------ | -------------- | -------- |
 | a run wants typing                    | open | joins                    | open           | open     |
-| the last wish goes, one may be on     | -    | stop: stopping           | -              | -        |
-| .. and an ended run's post goes out   | -    | withdraw the start: owed | -              | -        |
-| the last wish goes, nothing can be on | -    | off                      | -              | -        |
+| the last wish goes, nothing started   | -    | off                      | -              | -        |
+| the last wish goes after a start      | -    | stop: stopping           | -              | -        |
+| .. while an ended run's post goes out | -    | withdraw the start: owed | -              | -        |
 | ``sent``, or the longest hold is over | -    | -                        | stop: stopping | -        |
 | the stop has ended, well or badly     | -    | -                        | -              | off      |
 
-- A stop is told once, and only if something may be on: a start has succeeded, has an unknown end or is in
-  flight. The lane makes the call follow that start, and leaves it out where nothing is on after all.
+- A stop is told once, and only if a start was asked for since the last one. The lane knows what became of
+  the starts: it lets the call follow one in flight, and makes none if nothing can be on.
 - A trip tells no stop: it is owed until the last wish goes.
 - A run that ends while its own post goes out (``sending``) ends typing at once; only the stop waits.
 - The TTL of every run that wants typing is armed when the phase call has ended, well or badly; of one that
@@ -86,7 +86,7 @@ class TypingMachine:
     @property
     def active(self) -> bool:
         """Whether an indicator of ours may be on."""
-        return self._calls.may_be_on or self._calls.call is not None
+        return self._calls.started
 
     @property
     def idle(self) -> bool:
@@ -121,9 +121,7 @@ class TypingMachine:
             self._calls.probe()
         return self._effects.take()
 
-    def on_started(
-        self, token: int, outcome: Outcome, now_ms: int, *, called: bool = True
-    ) -> Sequence[Effect]:
+    def on_started(self, token: int, outcome: Outcome, now_ms: int, *, called: bool = True) -> Sequence[Effect]:
         """The call ``token`` has ended; ``called`` is false if it never began."""
         self._begin(now_ms)
         if token == self._calls.call:
@@ -139,7 +137,7 @@ class TypingMachine:
         self._begin(now_ms)
         if self._stopping:
             self._stopping = False
-            self._calls.may_be_on = False
+            self._calls.started = False
         return self._effects.take()
 
     def leave(self, key: RunKey, now_ms: int) -> tuple[TypingWish | None, Sequence[Effect]]:
@@ -276,7 +274,7 @@ class TypingMachine:
     def _close(self) -> None:
         self.wanted = False
         was_calling = self._calls.close()
-        self._owed = self._calls.may_be_on
+        self._owed = self._calls.started
         if was_calling and self._closing:
             self._effects.add(WithdrawTyping())
 

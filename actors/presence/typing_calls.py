@@ -32,7 +32,7 @@ The rate counts from the end of the *phase call*, the one that begins typing or 
 
 - An explicit start resets the guard. One that joins a call in flight takes its success but not its failure:
   that is not counted, and a call of its own follows.
-- A call whose end is unknown has failed, and something may be on.
+- A call whose end is unknown has failed.
 - After close, an answer to an earlier call means nothing here; the lane sees to it that what it did is
   undone.
 - With an interval of 0 there are no ticks; a start that did not succeed is then retried by the probe.
@@ -73,16 +73,16 @@ class TypingCalls:
     """One target's calls. ``lead``, where asked for, is the wish whose settings count now."""
 
     __slots__ = (
-        "_again", "_due", "_effects", "_failures", "_held", "_joined", "_withdrawn", "call", "may_be_on",
-        "phasing", "tripped",
+        "_again", "_due", "_effects", "_failures", "_held", "_joined", "_withdrawn", "call", "phasing",
+        "started", "tripped",
     )  # fmt: skip
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
         self.call: int | None = None
         """Token of the call that is waiting or in flight."""
-        self.may_be_on = False
-        """A start has succeeded, or nobody knows how it ended, since the last confirmed stop."""
+        self.started = False
+        """A start was asked for since the last stop has ended."""
         self._reset()
 
     def _reset(self) -> None:
@@ -139,7 +139,6 @@ class TypingCalls:
     def close(self) -> bool:
         """Nobody wants typing any more. Whether a call was waiting or in flight."""
         was_calling = self.call is not None
-        self.may_be_on |= was_calling
         self.call = None
         self._effects.cancel(TICK)
         self._effects.cancel(PROBE)
@@ -151,7 +150,6 @@ class TypingCalls:
         if self.call is None:
             return
         self.call = None
-        self.may_be_on = True
         self._joined = self._again = self._withdrawn = False
         if self._held:
             self._due = True
@@ -190,12 +188,9 @@ class TypingCalls:
         kind = outcome.kind
         if kind in _REFUSALS:
             return Answer.REFUSED
-        if kind is OutcomeKind.UNKNOWN:
-            self.may_be_on = True
         if withdrawn and not called:
             self._due = True
         elif outcome.happened:
-            self.may_be_on |= called
             self._failures = 0
             self.tripped = False
             self._due = again
@@ -236,5 +231,6 @@ class TypingCalls:
 
     def _make_call(self) -> None:
         self._due = False
+        self.started = True
         self.call = next(_tokens)
         self._effects.add(StartTyping(self.call))

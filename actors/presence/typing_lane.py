@@ -84,7 +84,7 @@ class TypingLane:
         self.not_before_ms = 0
         """No retry of a stop before this time; 0: none is waiting."""
         self.saved = 0
-        """Starts that never began and stops that needed no call."""
+        """Calls that were replaced or withdrawn before they began."""
         self._rules = rules
         self._retry = retry
         self._new_key = new_key
@@ -122,6 +122,7 @@ class TypingLane:
             return [self._report(token, _NO_TYPING, called=False)]
         reports = self.withdraw(now_ms)
         if self._stopping:
+            self.saved += self.in_flight is None or self.in_flight.op is Op.TYPING_START
             self._stopping = False
             self._again = None
             self.not_before_ms = 0
@@ -222,7 +223,6 @@ class TypingLane:
         return kind in _AGAIN or (kind is OutcomeKind.AUTH and self._on_until_ms == _FOREVER_MS)
 
     def _unneeded_stop(self) -> TypingReport:
-        self.saved += 1
         self._stopping = False
         self._on_until_ms = 0
         return self._report(None, OK, called=False)

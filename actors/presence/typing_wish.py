@@ -45,9 +45,7 @@ _PROGRESS = _PHASES | {
     events.Moved, events.Sending, events.Sent, events.Error, events.TypingStart,
 }  # fmt: skip
 """An error arrives here with scope lane only."""
-_OWN = frozenset(
-    (events.Tool, events.ToolEnd, events.Sending, events.Sent, events.TypingStart, events.TypingStop)
-)
+_OWN = frozenset((events.Tool, events.ToolEnd, events.Sending, events.Sent, events.TypingStart, events.TypingStop))
 _SPANS_MAX = 256
 """More open tool spans than this are not remembered: the newest decide."""
 

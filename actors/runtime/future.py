@@ -187,9 +187,7 @@ class Future(pykka.Future[T]):
 
     # --- derived futures
 
-    def _derive(
-        self, parents: tuple[pykka.Future[Any], ...], combine: Callable[[list[Any]], Any]
-    ) -> Future[Any]:
+    def _derive(self, parents: tuple[pykka.Future[Any], ...], combine: Callable[[list[Any]], Any]) -> Future[Any]:
         derived: Future[Any] = self.__class__(self._scheduler)
         derived._parents = parents
         derived._combine = combine

@@ -96,7 +96,5 @@ class Worker:
         if mailbox.state != STOPPED and mailbox.worker is self:
             asked, self.asked = self.asked, None
             if asked is not None:
-                halting.answer_error(
-                    asked, ActorDeadError(f"{mailbox} was left behind while it handled this")
-                )
+                halting.answer_error(asked, ActorDeadError(f"{mailbox} was left behind while it handled this"))
             halting.abandon(mailbox)

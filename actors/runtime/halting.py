@@ -74,52 +74,54 @@ def halt(
 ) -> None:
     """End the present instance, then call ``done``: before this returns, if no greenlet is concerned."""
     scheduler = mailbox.scheduler
+    present = scheduler.halts.get(mailbox)
     if mailbox.state == STOPPED:
         if done is not None:
             done()
-        return
-    present = scheduler.halts.get(mailbox)
-    if present is not None:  # under way already
+    elif present is not None:  # under way already
         if final and not present.final:
             present.final, present.reason = True, reason
-    else:
-        present = scheduler.halts[mailbox] = Halt(reason, final, deadline_ns)
-        worker = mailbox.worker
-        if worker is None or worker.is_here():
-            call = None
-        else:
-            present.timer = scheduler.call_at(deadline_ns, worker.kill)
-            call = mailbox.post
         if done is not None:
             present.done.append(done)
-        if call is None:
+    elif mailbox.worker is None and (mailbox.actor is None or mailbox.actor.halt_children is None):
+        ran = mailbox.state == RUNNING
+        close(mailbox, final)
+        if ran:
+            guard(mailbox, mailbox.actor.on_stop)
+        _let_go(mailbox, final, reason)
+        if done is not None:
+            done()
+    else:
+        present = scheduler.halts[mailbox] = Halt(reason, final, deadline_ns)
+        if done is not None:
+            present.done.append(done)
+        worker = mailbox.worker
+        if worker is None or worker.is_here():
             stop_instance(mailbox)
         else:
-            call(lambda: stop_instance(mailbox))
-        return
-    if done is not None:
-        present.done.append(done)
+            present.timer = scheduler.call_at(deadline_ns, worker.kill)
+            mailbox.post(lambda: stop_instance(mailbox))
 
 
 def stop_instance(mailbox: Mailbox) -> None:
-    """The orderly end, in the actor's own context."""
+    """The orderly end of an instance with children or a greenlet, in its own context."""
     present = mailbox.scheduler.halts.get(mailbox)
     if present is None or mailbox.state >= STOPPING:
         return
     ran = mailbox.state == RUNNING
-    close(mailbox, present)
+    close(mailbox, present.final)
 
     def finish() -> None:
         if ran and mailbox.actor is not None:
             guard(mailbox, mailbox.actor.on_stop)
         finish_halt(mailbox)
 
-    children_first(mailbox, present, finish)
+    children_first(mailbox, present.deadline_ns, finish)
 
 
-def close(mailbox: Mailbox, present: Halt) -> None:
+def close(mailbox: Mailbox, final: bool) -> None:
     """No more turns for this instance; if that is final, no more messages either."""
-    if present.final:
+    if final:
         mailbox.state = STOPPING
         mailbox.room = -1
         mailbox.scheduler.runtime.unregister(mailbox)
@@ -127,11 +129,11 @@ def close(mailbox: Mailbox, present: Halt) -> None:
         mailbox.state = SUSPENDED
 
 
-def children_first(mailbox: Mailbox, present: Halt, then: Callable[[], None]) -> None:
+def children_first(mailbox: Mailbox, deadline_ns: int, then: Callable[[], None]) -> None:
     """Call ``then`` when the actor has no children any more."""
     actor = mailbox.actor
     if actor is not None and actor.halt_children is not None:
-        actor.halt_children(present.deadline_ns, then)
+        actor.halt_children(deadline_ns, then)
     else:
         then()
 
@@ -144,13 +146,18 @@ def finish_halt(mailbox: Mailbox) -> None:
         return
     if present.timer is not None:
         scheduler.timers.cancel(present.timer)
-    drop_instance(mailbox)
-    if present.final:
-        _end(mailbox, present.reason)
-    else:
-        mailbox.state = SUSPENDED
+    _let_go(mailbox, present.final, present.reason)
     for done in present.done:
         done()
+
+
+def _let_go(mailbox: Mailbox, final: bool, reason: Exit) -> None:
+    """Without its instance, the mailbox ends or waits for the next."""
+    drop_instance(mailbox)
+    if final:
+        _end(mailbox, reason)
+    else:
+        mailbox.state = SUSPENDED
 
 
 def drop_instance(mailbox: Mailbox) -> None:
@@ -261,9 +268,7 @@ class HaltInTurn:
 
     __slots__ = ("_deadline_ns", "_final", "_looping", "_then", "_todo", "_waiting")
 
-    def __init__(
-        self, todo: list[Mailbox], deadline_ns: int, then: Callable[[], None], *, final: bool = True
-    ) -> None:
+    def __init__(self, todo: list[Mailbox], deadline_ns: int, then: Callable[[], None], *, final: bool = True) -> None:
         self._todo = todo
         self._deadline_ns = deadline_ns
         self._then = then

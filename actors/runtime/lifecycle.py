@@ -96,6 +96,6 @@ def fail(mailbox: Mailbox, message: Any, error: BaseException) -> None:
         present = scheduler.halts[mailbox] = Halt(Exit.FAILED, alone, deadline_in(mailbox, HALT_MS))
     if not present.final:
         present.done.append(lambda: child.failed(message, error))
-    close(mailbox, present)
+    close(mailbox, present.final)
     guard(mailbox, actor.on_failure, type(error), error, error.__traceback__)
-    children_first(mailbox, present, lambda: finish_halt(mailbox))
+    children_first(mailbox, present.deadline_ns, lambda: finish_halt(mailbox))

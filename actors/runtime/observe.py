@@ -111,9 +111,7 @@ def snapshot_text(runtime: Runtime) -> str:
         for each in nodes:
             key = "" if each["key"] is None else f" {each['key']!r}"
             facts = [each["state"]]
-            facts += [
-                f"{name} {each[name]}" for name in ("depth", "dropped", "restarts", "timers") if each[name]
-            ]
+            facts += [f"{name} {each[name]}" for name in ("depth", "dropped", "restarts", "timers") if each[name]]
             lines.append(f"{'  ' * depth}{each['actor']}{key}: {', '.join(facts)}")
             walk(each.get("children", []), depth + 1)
 

@@ -40,9 +40,7 @@ class Runtime:
     with the manual driver to the thread that made it. As a context manager it is closed at the end.
     """
 
-    def __init__(
-        self, driver: Driver | None = None, clock: Clock | None = None, name: str = "runtime"
-    ) -> None:
+    def __init__(self, driver: Driver | None = None, clock: Clock | None = None, name: str = "runtime") -> None:
         self.name = name
         self.clock: Clock = MonotonicClock() if clock is None else clock
         self.driver: Driver = HubDriver() if driver is None else driver

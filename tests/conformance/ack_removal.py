@@ -42,9 +42,7 @@ def _removals(row: dict[str, Any]) -> int:
         status_allowed=True,
     )
     machine = ReactionMachine(info)
-    lane = MarkLane(
-        "chat", "message", LaneRules(reactions="add_remove"), RetryRules(1, terminal_retries=False)
-    )
+    lane = MarkLane("chat", "message", LaneRules(reactions="add_remove"), RetryRules(1, terminal_retries=False))
     removals = 0
     for event in (
         events.Received(conversation="chat", message="message", direct=True),

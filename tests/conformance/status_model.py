@@ -110,9 +110,7 @@ class StatusModel:
         elif op == "clear":
             self.finished = True
             self.disarm("debounce", "soft", "hard")
-            self.note(
-                "clear on one slot", not self.has_remove and bool(self.visible or self.jobs or self.running)
-            )
+            self.note("clear on one slot", not self.has_remove and bool(self.visible or self.jobs or self.running))
             self.add(self.clear(), None)
         else:
             self.restore()
@@ -131,9 +129,7 @@ class StatusModel:
             jobs = [job[1] for job in (self.running, *self.jobs) if job is not None]
             another = any(other not in ("", emoji) for other in (self.pending, *jobs))
             self.note("flap", emoji != self.pending and another)
-            self.note(
-                "dead pending", emoji == self.pending and "debounce" not in self.armed and emoji not in jobs
-            )
+            self.note("dead pending", emoji == self.pending and "debounce" not in self.armed and emoji not in jobs)
             return
         if "debounce" not in self.armed:
             self.burst_ms = self.now_ms

@@ -46,9 +46,7 @@ def _differences(trace: Trace, played: Played) -> list[str]:
         if "faults" in trace["config"]:
             return _broken_invariants(trace, played, set())
         at_ms = played.ended_ms or 0
-        late, theirs = (
-            Counter(tuple(call[1:]) for call in calls if call[0] >= at_ms) for calls in (ours, recorded)
-        )
+        late, theirs = (Counter(tuple(call[1:]) for call in calls if call[0] >= at_ms) for calls in (ours, recorded))
         if not late <= theirs:
             problems.append(f"after the end {late}, recorded was {theirs}")
         ours, recorded = ([call for call in calls if call[0] < at_ms] for calls in (ours, recorded))
@@ -98,9 +96,7 @@ def _without_idle_removals(trace: Trace) -> list[Any]:
 
 def _broken_invariants(trace: Trace, played: Played, quirks: set[str]) -> list[str]:
     problems = []
-    failed = {
-        call[2] for call, end in zip(played.calls, played.ends, strict=True) if end is None or end[1] == "err"
-    }
+    failed = {call[2] for call, end in zip(played.calls, played.ends, strict=True) if end is None or end[1] == "err"}
     if len(played.visible) > 1 and not failed & set(played.visible):
         problems.append(f"more than one mark at rest: {played.visible}")
     wanted = _wanted_at_rest(trace)
@@ -120,11 +116,7 @@ def _phases_after_the_end(trace: Trace, played: Played) -> list[str]:
         return []
     table = emoji_table(trace["config"])
     allowed = {table["done"], table["error"], table["ack"]}
-    late = [
-        call
-        for call in played.calls
-        if call[1] == "set" and call[0] > played.ended_ms and call[2] not in allowed
-    ]
+    late = [call for call in played.calls if call[1] == "set" and call[0] > played.ended_ms and call[2] not in allowed]
     return [f"phase after the end: {call}" for call in late]
 
 

@@ -41,9 +41,7 @@ def random_trace(seed: int) -> dict[str, Any]:
     if rng.random() < 0.4:
         config["latencyMs"] = [rng.choice((0, 50, 300, 800)) for _ in range(rng.randint(1, 3))]
     if rng.random() < 0.3:
-        config["faults"] = {
-            "setEmojis": rng.sample(("🤔", "🔥", "⚡", "🥱", "😨", "✍", "🦊"), rng.randint(1, 3))
-        }
+        config["faults"] = {"setEmojis": rng.sample(("🤔", "🔥", "⚡", "🥱", "😨", "✍", "🦊"), rng.randint(1, 3))}
     return {"id": f"random-{seed}", "seed": seed, "config": config, "script": _script(rng)}
 
 
@@ -63,9 +61,7 @@ def _script(rng: random.Random) -> list[list[Any]]:
     for _ in range(rng.randint(1, 14)):
         op = rng.choice(ops)
         script.append([now_ms, op, rng.choice(TOOLS)] if op == "tool" else [now_ms, op])
-        short_ms = rng.choice(
-            (0, rng.randint(1, 699), 700, rng.randint(701, 3_000), rng.randint(3_000, 9_000))
-        )
+        short_ms = rng.choice((0, rng.randint(1, 699), 700, rng.randint(701, 3_000), rng.randint(3_000, 9_000)))
         now_ms += rng.choice(LONG_GAPS_MS) if rng.random() < 0.25 else short_ms
     if rng.random() < 0.7:
         script.append([now_ms, rng.choice(("done", "done", "error", "clear"))])

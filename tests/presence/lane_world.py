@@ -47,9 +47,7 @@ class World:
     under_way: list[tuple[int, Begin]] = field(default_factory=list)
     most_under_way: int = 0
 
-    def show(
-        self, conversation: str, message: str, *chain: str, rank: Rank = Rank.TERMINAL
-    ) -> list[Report]:
+    def show(self, conversation: str, message: str, *chain: str, rank: Rank = Rank.TERMINAL) -> list[Report]:
         reports = self.lanes.show(conversation, message, chain, rank, self.now_ms)
         self.reports += reports
         return reports

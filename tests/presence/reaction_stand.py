@@ -22,7 +22,7 @@ from actors.presence.terms import (
 from protocol import events
 from protocol.events import Event
 
-TO = {"conversation": "chat", "message": "m"}
+TO: dict[str, Any] = {"conversation": "chat", "message": "m"}
 RECEIVED = events.Received(direct=True, **TO)
 QUEUED = events.Queued(**TO)
 THINKING = events.Thinking(**TO)
@@ -65,8 +65,8 @@ def info(*, ack: bool = True, allowed: bool = True, message: str | None = "m", *
 class Stand:
     """``log`` is what was asked of the platform: (time, emoji or None)."""
 
-    def __init__(self, run: RunInfo | None = None, **status: Any) -> None:
-        self.machine = ReactionMachine(run or info(**status))
+    def __init__(self, **status: Any) -> None:
+        self.machine = ReactionMachine(info(**status))
         self.now_ms = 0
         self.minute = 0
         self.log: list[tuple[int, str | None]] = []

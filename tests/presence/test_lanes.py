@@ -359,9 +359,7 @@ def test_a_forbidden_conversation_costs_one_call_and_refuses_the_rest_at_once() 
     refused = [r for r in world.reports if isinstance(r, MarkReport) and r.refused is OutcomeKind.FORBIDDEN]
     assert len(refused) == 10
     assert len(world.lanes) == 1
-    assert world.show("kicked", "later", "👍")[0] == MarkReport(
-        "kicked", "later", "👍", OutcomeKind.FORBIDDEN, ("👍",)
-    )
+    assert world.show("kicked", "later", "👍")[0] == MarkReport("kicked", "later", "👍", OutcomeKind.FORBIDDEN, ("👍",))
     assert world.lanes.counters["breaker_opened"] == 1
 
 

@@ -10,9 +10,7 @@ from actors.presence.pacing import ACCOUNT, Limit, Pacing, ScopeKey
 from actors.presence.terms import Command, Op, Rank
 
 
-def call(
-    op: Op = Op.SET, conversation: str = "c", message: str | None = "m", thread: str | None = None
-) -> Command:
+def call(op: Op = Op.SET, conversation: str = "c", message: str | None = "m", thread: str | None = None) -> Command:
     return Command(op, conversation, thread, message)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actors.presence.reaction import ReactionMachine
@@ -27,7 +29,7 @@ NOTHING_FITS = (OutcomeKind.INVALID_REACTION, OutcomeKind.BAD_REQUEST)
 LOST = (OutcomeKind.GONE, OutcomeKind.FORBIDDEN, OutcomeKind.TRANSIENT)
 
 
-def working(**status: object) -> Stand:
+def working(**status: Any) -> Stand:
     """A run that was acked at 0 and thinks since; the time is 5,000."""
     return Stand(**status).send(RECEIVED, THINKING).to(5_000)
 

@@ -135,9 +135,7 @@ def test_the_ttl_is_each_runs_own() -> None:
 def test_a_ttl_that_is_noticed_late_stops_before_the_next_event_starts_again() -> None:
     world = TypingWorld(keepalive_ms=0, ttl_ms=10_000).open()
     world.now_ms = 50_000
-    effects = world.machine.handle(
-        info("m", world.policy), events.Progress(conversation="c", run="m"), 50_000
-    )
+    effects = world.machine.handle(info("m", world.policy), events.Progress(conversation="c", run="m"), 50_000)
     assert [type(effect).__name__ for effect in effects if not hasattr(effect, "key")] == [
         "StopTyping",
         "StartTyping",

@@ -222,7 +222,6 @@ def test_a_withdrawn_call_is_made_up_for_only_if_it_had_not_begun(state: str) ->
         bench.drain()
         bench.calls.proceed(False)
         assert (CALL in bench.did) is not called
-        assert bench.calls.may_be_on == (called or state != "calling")
 
 
 def test_a_withdrawal_is_told_once() -> None:
@@ -257,15 +256,14 @@ def test_a_joined_failure_is_not_counted() -> None:
     assert bench.state == "tripped"
 
 
-def test_close_forgets_everything_but_what_may_be_on() -> None:
+def test_close_forgets_everything_but_that_something_was_started() -> None:
     bench = tripped()
     assert not bench.calls.close()
-    assert not bench.calls.may_be_on
     assert not bench.effects.deadlines
     bench = ticking()
     bench.calls.posted()
     assert bench.calls.close()
-    assert bench.calls.may_be_on
+    assert bench.calls.started
     bench.calls.open()
     bench.calls.proceed(False)
     assert bench.state == "calling"
@@ -273,8 +271,6 @@ def test_close_forgets_everything_but_what_may_be_on() -> None:
     assert bench.state == "on"
 
 
-@pytest.mark.parametrize("kind", list(OutcomeKind))
-def test_something_may_be_on_after_success_and_after_an_unknown_end(kind: OutcomeKind) -> None:
-    bench = calling()
-    bench.answer(Outcome(kind))
-    assert bench.calls.may_be_on == (kind in {"ok", "already_done", "unknown"})
+def test_nothing_is_started_before_the_first_call() -> None:
+    assert not due().calls.started
+    assert calling().calls.started

@@ -100,6 +100,7 @@ def test_a_start_replaces_a_stop_that_has_not_begun() -> None:
     target = typing()
     target.stop(100)
     assert not target.start(2, 101)
+    assert target.saved == 1
     assert begin(target, 101) is START
     assert told(target.end(OK, 102)) == [(2, "ok", True)]
     assert begin(target, 103) is None
@@ -110,6 +111,7 @@ def test_a_start_waits_behind_a_stop_in_flight() -> None:
     target.stop(100)
     begin(target, 100)
     target.start(2, 101)
+    assert target.saved == 0
     assert begin(target, 101) is None
     assert not target.end(TRANSIENT, 102)
     assert begin(target, 102) is START

@@ -11,10 +11,7 @@ from tests.presence.typing_world import FAILED, TypingWorld, assert_at_rest
 
 def test_a_non_final_post_that_clears_typing_is_followed_by_a_start_and_a_new_cadence() -> None:
     world = (
-        TypingWorld(keepalive_ms=4000)
-        .open()
-        .tell(5000, "m", events.Sent)
-        .tell(15_000, "m", events.Sent, final=True)
+        TypingWorld(keepalive_ms=4000).open().tell(5000, "m", events.Sent).tell(15_000, "m", events.Sent, final=True)
     )
     assert world.calls == [
         (0, "start"), (4000, "start"), (5000, "start"), (9000, "start"), (13_000, "start"), (15_000, "stop"),
@@ -52,12 +49,7 @@ def test_sending_holds_the_first_call_back_too() -> None:
 
 
 def test_a_post_that_failed_resumes_typing() -> None:
-    world = (
-        TypingWorld()
-        .open()
-        .tell(2500, "m", events.Sending)
-        .tell(3500, "m", events.Sent, final=True, ok=False)
-    )
+    world = TypingWorld().open().tell(2500, "m", events.Sending).tell(3500, "m", events.Sent, final=True, ok=False)
     world.tell(4000, "m", events.Done)
     assert world.calls == [(0, "start"), (3500, "start"), (4000, "stop")]
 

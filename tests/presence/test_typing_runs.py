@@ -25,9 +25,7 @@ A, B = RunKey("a", "c", "a"), RunKey("a", "c", "b")
 
 
 def test_a_run_that_joins_makes_no_call_and_typing_is_on_while_any_run_wants_it() -> None:
-    world = (
-        TypingWorld().open(0, "a").open(500, "b").tell(5010, "a", events.Done).tell(5020, "a", events.Done)
-    )
+    world = TypingWorld().open(0, "a").open(500, "b").tell(5010, "a", events.Done).tell(5020, "a", events.Done)
     world.tell(10_000, "b", events.Done)
     assert world.calls == [(0, "start"), (3000, "start"), (6000, "start"), (9000, "start"), (10_000, "stop")]
     assert_at_rest(world)
@@ -78,9 +76,7 @@ def test_a_chat_with_topics_is_known_from_its_runs() -> None:
 
 
 def test_a_bare_scope_types_until_it_is_stopped() -> None:
-    world = (
-        TypingWorld().scope(0, "s").scope(4000, "s", events.TypingStop).scope(4001, "s", events.TypingStop)
-    )
+    world = TypingWorld().scope(0, "s").scope(4000, "s", events.TypingStop).scope(4001, "s", events.TypingStop)
     assert world.calls == [(0, "start"), (3000, "start"), (4000, "stop")]
     assert_at_rest(world)
 

@@ -184,9 +184,7 @@ class TypingWorld:
             if report.token is None:
                 effects = self.machine.on_stopped(report.outcome, self.now_ms)
             else:
-                effects = self.machine.on_started(
-                    report.token, report.outcome, self.now_ms, called=report.called
-                )
+                effects = self.machine.on_started(report.token, report.outcome, self.now_ms, called=report.called)
             self.perform(effects)
 
 
