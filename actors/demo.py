@@ -160,13 +160,13 @@ def run(*, speed: float = 1.0, json: bool = False, plain: bool = False, console:
     console = console or Console(highlight=False)
     with _demo(speed) as demo:
         playing = gevent.spawn(demo.play)
-        if json:
+        try:
+            if not json:
+                show = _show if not plain and _fits(console) else _tell
+                show(demo, console)
             playing.get()
-        elif plain or not _fits(console):
-            _tell(demo, console)
-        else:
-            _show(demo, console)
-        playing.get()
+        finally:
+            playing.kill()
         summary = demo.summary()
         complaints = demo.complaints
     if json:
@@ -187,15 +187,15 @@ def _fits(console: Console) -> bool:
 def _demo(speed: float) -> Iterator[Demo]:
     with tempfile.TemporaryDirectory(prefix="livesign-demo-") as directory:
         demo = Demo(Path(directory), speed)
-        logger = logging.getLogger("livesign"), logging.getLogger("actors")
-        for each in logger:
-            each.addHandler(demo.faults)
+        loggers = logging.getLogger("livesign"), logging.getLogger("actors")
+        for logger in loggers:
+            logger.addHandler(demo.faults)
         try:
             yield demo
         finally:
-            for each in logger:
-                each.removeHandler(demo.faults)
             demo.close()
+            for logger in loggers:
+                logger.removeHandler(demo.faults)
 
 
 def _config(socket_path: str, base_url: str) -> Config:

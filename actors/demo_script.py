@@ -169,6 +169,11 @@ _LOST: Steps = (
     (1_600, _tell("tool", name="Bash", call="1")),
     (2_600, Vanish()),
 )
+_QUESTIONS: Steps = (
+    *_TRAINS[:3],
+    (300, Answer("Price, date and the name of the plan.")),
+    (200, _tell("done")),
+)
 _ROUND: Steps = (
     (800, _tell("tool", name="Bash")),
     (800, _tell("tool", name="web_fetch")),
@@ -194,9 +199,7 @@ SCENES: tuple[Scene, ...] = (
     Scene(14_000, OPS, "otto", "sam", "@otto check the disk on db-2", _LOST),
     Scene(19_000, LAUNCH, "otto", "noor", "@otto who owns the old API?", _CANCEL),
     Scene(LIMITED_FROM_MS + 200, OPS, "otto", "lin", "@otto restart the web nodes", _BURST),
-    Scene(27_500, LEON, "iris", "leon", "And the three open questions?", _TRAINS[:3] + (
-        (300, Answer("Price, date and the name of the plan.")), (200, _tell("done")),
-    )),
+    Scene(27_500, LEON, "iris", "leon", "And the three open questions?", _QUESTIONS),
 )  # fmt: skip
 
 LENGTH_MS = 40_000

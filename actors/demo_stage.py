@@ -15,6 +15,7 @@ from typing import Any
 import gevent
 import msgpack
 from gevent import socket
+from gevent.pool import Group
 
 from actors.demo_script import Answer, Say, Scene, Tell, Vanish
 from actors.sandbox import SandboxClient
@@ -52,7 +53,13 @@ class Stage:
 
     def play(self, scenes: Sequence[Scene]) -> None:
         """Play all scenes; returns when the last step of the last one is done."""
-        gevent.joinall([gevent.spawn(self._play, scene) for scene in scenes])
+        actors = Group()
+        try:
+            for scene in scenes:
+                actors.spawn(self._play, scene)
+            actors.join()
+        finally:
+            actors.kill()
 
     def close(self) -> None:
         """Let the connections to the chat service go."""

@@ -143,23 +143,29 @@ def _note(note: Note) -> Text:
 
 def _strip(canvas: Canvas, picture: Picture, y: int) -> None:
     refused = sum(picture.answered(outcome) for outcome in REFUSALS)
-    canvas.put(
-        1,
-        y,
-        Text.assemble(
-            ("events ", "dim"), f"{picture.events}   ",
-            ("calls made ", "dim"), f"{picture.calls.total}   ",
-            ("refused ", "dim"), (f"{refused}   ", "yellow" if refused else ""),
-            ("saved ", "dim"), (f"{picture.saved}", "green"),
-        ),
+    figures = Text.assemble(
+        ("events ", "dim"), f"{picture.events}  ",
+        ("calls ", "dim"), f"{picture.calls.total}  ",
+        ("refused ", "dim"), (f"{refused}  ", "yellow" if refused else ""),
+        ("saved ", "dim"), (f"{picture.saved}", "green"),
     )  # fmt: skip
+    canvas.put(1, y, figures)
     if picture.notes:
-        canvas.put(canvas.width // 2, y, _note(picture.notes[-1]))
+        canvas.put(max(canvas.width // 2, figures.cell_len + 4), y, _note(picture.notes[-1]))
 
 
-def _legend(canvas: Canvas, y: int) -> None:
+def _legend(canvas: Canvas, bottom: int) -> None:
+    """In as many lines as it takes, the last one at ``bottom``."""
+    rows: list[list[tuple[int, str, str]]] = [[]]
     x = 1
     for emoji, word in _LEGEND:
-        canvas.put(x, y, emoji)
-        canvas.put(x + 3, y, word, "dim")
+        if x + 3 + len(word) > canvas.width:
+            rows.append([])
+            x = 1
+        rows[-1].append((x, emoji, word))
         x += len(word) + 5
+    for number, row in enumerate(rows):
+        y = bottom - len(rows) + 1 + number
+        for x, emoji, word in row:
+            canvas.put(x, y, emoji)
+            canvas.put(x + 3, y, word, "dim")

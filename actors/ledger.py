@@ -13,6 +13,10 @@ from typing import NamedTuple, Protocol
 
 from actors.presence.terms import Command, Op, RunInfo, RunKey
 
+ENDED_MAX = 100_000
+USED_IDS_MAX = 4_096
+USED_SESSIONS_MAX = 10_000
+
 
 class Place(NamedTuple):
     """A message that may carry marks of ours, or a typing target (then ``target`` is the thread)."""
@@ -45,6 +49,8 @@ class Contents:
     typing: set[Place] = field(default_factory=set)
     ended: dict[RunKey, tuple[str, str | None, int]] = field(default_factory=dict)
     """Outcome, reason and wall clock (ms) of ended runs."""
+    used: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By session: the ids of its events that were applied, oldest first."""
 
     @property
     def rows(self) -> int:
@@ -66,13 +72,16 @@ class Ledger(Protocol):
 
     def typing(self, place: Place, on: bool) -> None: ...
 
+    def used(self, session: str, event_id: str) -> None:
+        """This event was applied, and must not be again."""
+
     def after_commit(self, then: Callable[[], None]) -> None: ...
 
     def close(self) -> None: ...
 
 
 class MemoryLedger:
-    """The twin for tests, simulation and ``ledger.path = ":memory:"``. Survives restarts of actors, not of processes."""
+    """The twin for tests, simulation and ``ledger.path = ":memory:"``: survives actors, not processes."""
 
     def __init__(self) -> None:
         self._contents = Contents()
@@ -88,6 +97,7 @@ class MemoryLedger:
             {place: dict(marks) for place, marks in held.marks.items()},
             set(held.typing),
             held.ended,
+            held.used,
         )
 
     def opened(self, row: RunRow) -> None:
@@ -96,8 +106,8 @@ class MemoryLedger:
     def ended(self, key: RunKey, outcome: str, reason: str | None, wall_ms: int) -> None:
         self._contents.runs.pop(key, None)
         self._contents.ended[key] = (outcome, reason, wall_ms)
-        if len(self._contents.ended) > 100_000:
-            del self._contents.ended[next(iter(self._contents.ended))]
+        if len(self._contents.ended) > ENDED_MAX:
+            self._forget_ended(next(iter(self._contents.ended)))
 
     def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
         if marks:
@@ -110,6 +120,24 @@ class MemoryLedger:
             self._contents.typing.add(place)
         else:
             self._contents.typing.discard(place)
+
+    def used(self, session: str, event_id: str) -> None:
+        ids = self._contents.used.pop(session, None) or {}
+        self._contents.used[session] = ids
+        ids[event_id] = None
+        if len(ids) > USED_IDS_MAX:
+            self._forget_used(session, next(iter(ids)))
+        if len(self._contents.used) > USED_SESSIONS_MAX:
+            oldest = next(iter(self._contents.used))
+            for old in list(self._contents.used[oldest]):
+                self._forget_used(oldest, old)
+            del self._contents.used[oldest]
+
+    def _forget_ended(self, key: RunKey) -> None:
+        del self._contents.ended[key]
+
+    def _forget_used(self, session: str, event_id: str) -> None:
+        del self._contents.used[session][event_id]
 
     def after_commit(self, then: Callable[[], None]) -> None:
         then()

@@ -210,7 +210,10 @@ class RouterActor(Actor):
         self._acknowledge(message, decision.result)
 
     def _acknowledge(self, message: FromClient, result: Any) -> None:
-        if message.event.id is not None and message.reply is not None:
+        if message.event.id is None:
+            return
+        self._state.ledger.used(message.session, message.event.id)
+        if message.reply is not None:
             self._state.ledger.after_commit(partial(message.reply, Ack(id=message.event.id, result=result)))
 
     def _reject(self, message: FromClient, code: Any, name: str | None, detail: str) -> None:

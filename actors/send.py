@@ -36,7 +36,7 @@ class Target:
     @property
     def name(self) -> str:
         """For people."""
-        return self.address if isinstance(self.address, str) else "%s:%d" % self.address
+        return self.address if isinstance(self.address, str) else ":".join(map(str, self.address))
 
 
 def checked_event(source: Mapping[str, Any], lease_ms: int) -> Event:

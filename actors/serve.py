@@ -70,7 +70,7 @@ def serve(source: str | None) -> int:
 
 def ready_line(daemon: Daemon) -> str:
     """Where it listens, and what accounts it has."""
-    places = [daemon.config.server.unix, daemon.server.tcp_address and "%s:%d" % daemon.server.tcp_address]
+    places = [daemon.config.server.unix, ":".join(map(str, daemon.server.tcp_address or ()))]
     accounts = [
         f"{name} ({account.platform}{_address(daemon, name)})" for name, account in daemon.config.accounts.items()
     ]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -114,16 +113,16 @@ class Daemon:
         return self.application.parts.router.counters["events"]
 
     def write(self, what: str, count: int) -> float:
-        """Have the client write, and wait until all of it has had its effect. Events per second."""
+        """Have the client write, and wait until all of it has had its effect. Events per second of CPU time."""
+        return rate(count, lambda: self._write(what, self.handled + count))
+
+    def _write(self, what: str, target: int) -> None:
         assert self._client.stdin is not None
-        target = self.handled + count
-        began_ns = time.perf_counter_ns()
         self._client.stdin.write(what + "\n")
         while self.handled < target or self.runtime.backlog:
             if self._client.poll() is not None:
                 raise RuntimeError("the client has ended")
             gevent.sleep(POLL_S)
-        return count * 1e9 / (time.perf_counter_ns() - began_ns)
 
     def desired(self) -> int:
         """A number that follows from every mark that is wanted now."""

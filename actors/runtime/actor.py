@@ -136,12 +136,17 @@ class Actor(pykka.Actor):
 
     # --- others
 
-    def pipe(self, future: Future[Any], wrap: Callable[[Any], Any]) -> None:
+    def pipe(self, future: Future[Any], wrap: Callable[[Any], Any], timeout_ms: int | None = None) -> None:
         """Receive ``wrap(answer)`` when the future has one; an exception is handed to ``wrap`` as a value.
 
-        The message passes the mailbox's bound. It dies with this instance.
+        After ``timeout_ms`` it is ``wrap(pykka.Timeout())``, and the answer is ignored. The message passes the
+        mailbox's bound. It dies with this instance.
         """
-        future.subscribe(partial(self._mailbox.owe, Piped(self, future, wrap)))
+        mailbox = self._mailbox
+        piped = Piped(self, future, wrap)
+        if timeout_ms is not None:
+            self.schedule(timeout_ms, piped, piped)
+        future.subscribe(partial(mailbox.owe, piped))
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Receive ``Terminated(ref, reason)`` once, when that actor has ended (at once, if it has)."""
@@ -154,7 +159,7 @@ class Actor(pykka.Actor):
             return
         mailbox.watching[ref] = None
         if ref.state == STOPPED:
-            mailbox.owe(Terminated(ref, Exit.NORMAL))
+            mailbox.owe(Terminated(ref, ref.exit or Exit.NORMAL))
             return
         if ref.watchers is None:
             ref.watchers = {}
@@ -173,16 +178,18 @@ class Actor(pykka.Actor):
 
         Whoever looks the key up next finds nobody and starts the actor anew.
         """
-        mailbox = self._mailbox
-        if mailbox.depth:
+        if not self.is_idle():
             return False
-
-        def leave() -> None:
-            if not mailbox.depth:
-                exit_normally(mailbox, Exit.PASSIVATED)
-
-        mailbox.post(leave)
+        self._mailbox.post(self._leave)
         return True
+
+    def is_idle(self) -> bool:
+        """Whether nothing waits in its mailbox (and in those of its children)."""
+        return not self._mailbox.depth
+
+    def _leave(self) -> None:
+        if self._mailbox.actor is self and self.is_idle():
+            exit_normally(self._mailbox, Exit.PASSIVATED)
 
     def stop(self) -> None:
         """End once what is in the queue now has been handled."""

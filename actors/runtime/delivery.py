@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import pykka
 from pykka import ActorDeadError
 from pykka.messages import _ActorStop
 
@@ -46,9 +47,15 @@ def _ask(mailbox: Mailbox, ask: Ask) -> None:
 
 
 def _tick(mailbox: Mailbox, timer: Timer) -> None:
-    if timer.mailbox is not None:
-        _spend(mailbox, timer)
+    if timer.mailbox is None:
+        return
+    _spend(mailbox, timer)
+    message = timer.message
+    if type(message) is Piped:  # the answer has not come in time
+        timer.message = _unwrap(message, pykka.Timeout("no answer in time"))
         mailbox.actor.on_receive(timer.message)
+    else:
+        mailbox.actor.on_receive(message)
 
 
 def _spend(mailbox: Mailbox, timer: Timer) -> None:
@@ -77,14 +84,24 @@ def _cell(mailbox: Mailbox, cell: Cell) -> None:
 def _piped(mailbox: Mailbox, piped: Piped) -> None:
     if piped.actor is not mailbox.actor:
         return
+    late = mailbox.timers.pop(piped, None) if mailbox.timers is not None else None
+    if late is not None:
+        mailbox.scheduler.timers.cancel(late)
+        mailbox.timers = mailbox.timers or None
     try:
         answer = piped.future.get()
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
         answer = error
+    mailbox.actor.on_receive(_unwrap(piped, answer))
+
+
+def _unwrap(piped: Piped, answer: Any) -> Any:
+    """What the actor receives; only once."""
+    piped.actor = None
     piped.message = piped.wrap(answer)
-    mailbox.actor.on_receive(piped.message)
+    return piped.message
 
 
 def _terminated(mailbox: Mailbox, notice: Terminated) -> None:

@@ -34,7 +34,6 @@ SLICE_NS = 1 * NS_PER_MS
 SLICE_MAX_NS = 5 * NS_PER_MS
 NEVER_NS = 1 << 62
 NS_PER_S = 1_000_000_000
-TURNS_MAX = 10_000_000
 
 
 class Driver(Protocol):
@@ -94,6 +93,7 @@ class HubDriver:
         loop = self._hub.loop
         self._doorbell = loop.async_()
         self._doorbell.start(self._slice)
+        self._doorbell.send()  # for what was handed over before there was a bell
         self._again = loop.timer(0.0)
         scheduler.wake_ns = NEVER_NS
         scheduler.owner = get_ident()
@@ -166,6 +166,9 @@ class HubDriver:
 class ManualDriver:
     """Runs the scheduler only inside its own methods, in the thread that made the runtime."""
 
+    turns_max = 10_000_000
+    """Turns without rest at one moment that are taken for an endless loop."""
+
     def __init__(self) -> None:
         self._scheduler: Scheduler = None  # type: ignore[assignment]
 
@@ -192,10 +195,10 @@ class ManualDriver:
         scheduler = self._scheduler
         if get_ident() != scheduler.owner and scheduler.owner is not None:
             raise WrongDriverError("a manual runtime runs in the thread that made it")
-        stop_at = scheduler.turns + TURNS_MAX
-        while scheduler.run_slice(NEVER_NS) or self._is_due():
-            if scheduler.turns > stop_at:
-                raise LivelockError(f"no rest after {TURNS_MAX} turns")
+        turns_max = scheduler.turns + self.turns_max
+        while scheduler.run_slice(NEVER_NS, turns_max) or self._is_due():
+            if scheduler.turns > turns_max:
+                raise LivelockError(f"no rest after {self.turns_max} turns")
 
     def _is_due(self) -> bool:
         timers = self._scheduler.timers

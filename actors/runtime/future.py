@@ -118,7 +118,7 @@ class Future(pykka.Future[T]):
         scheduler = self._scheduler
         at_home = scheduler is not None and get_ident() == scheduler.owner
         if scheduler is not None and at_home:
-            if scheduler.current is not None:
+            if scheduler.busy:
                 raise BlockingCallError(BLOCKING_HELP)
             if scheduler.driver.pump(self, timeout):
                 return

@@ -22,12 +22,13 @@ from pykka.messages import _ActorStop
 from actors.runtime.clock import NS_PER_MS
 from actors.runtime.errors import BlockingCallError
 from actors.runtime.mailbox import RUNNING, STOPPED, STOPPING, SUSPENDED, Mailbox
-from actors.runtime.messages import Ask, Cell, DeadLetter, Exit, Terminated
+from actors.runtime.messages import Ask, Cell, DeadLetter, Event, Exit, Terminated
 from actors.runtime.timers import Timer
 from actors.runtime.waiting import BLOCKING_HELP
 
 if TYPE_CHECKING:
     from actors.runtime.future import Future
+    from actors.runtime.scheduler import Scheduler
 
 __all__ = ["Halt", "HaltInTurn", "answer_error", "bury", "exit_normally", "halt", "halt_at_once"]
 
@@ -132,10 +133,19 @@ def close(mailbox: Mailbox, final: bool) -> None:
 def children_first(mailbox: Mailbox, deadline_ns: int, then: Callable[[], None]) -> None:
     """Call ``then`` when the actor has no children any more."""
     actor = mailbox.actor
-    if actor is not None and actor.halt_children is not None:
-        actor.halt_children(deadline_ns, then)
-    else:
+    if actor is None or actor.halt_children is None:
         then()
+        return
+    here = True
+
+    def go_on() -> None:
+        if here:
+            then()
+        else:  # a child's greenlet: back to the actor's own turn
+            mailbox.post(then)
+
+    actor.halt_children(deadline_ns, go_on)
+    here = False
 
 
 def finish_halt(mailbox: Mailbox) -> None:
@@ -183,6 +193,7 @@ def _end(mailbox: Mailbox, reason: Exit) -> None:
     """Answer everybody, free the key, tell watchers and supervisor."""
     scheduler = mailbox.scheduler
     mailbox.state = STOPPED
+    mailbox.exit = reason
     mailbox.room = -1
     lane, mailbox.lane, mailbox.cells, mailbox.system = mailbox.lane, None, None, None
     scheduler.runtime.directory.remove(mailbox)
@@ -199,6 +210,7 @@ def _end(mailbox: Mailbox, reason: Exit) -> None:
         notice = Terminated(mailbox, reason)  # type: ignore[arg-type]  # every mailbox is a ref
         for watcher in watchers:
             watcher.owe(notice)
+    scheduler.tell_observer(Event.STOPPED, mailbox, reason)
     for future in scheduler.ended.pop(mailbox, ()):
         future.set(True)
     child, mailbox.parent = mailbox.parent, None
@@ -266,9 +278,18 @@ def bury(mailbox: Mailbox, message: Any) -> None:
 class HaltInTurn:
     """Halts mailboxes one after the other, the last first, then calls ``then``."""
 
-    __slots__ = ("_deadline_ns", "_final", "_looping", "_then", "_todo", "_waiting")
+    __slots__ = ("_deadline_ns", "_final", "_looping", "_scheduler", "_then", "_todo", "_waiting")
 
-    def __init__(self, todo: list[Mailbox], deadline_ns: int, then: Callable[[], None], *, final: bool = True) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        todo: list[Mailbox],
+        deadline_ns: int,
+        then: Callable[[], None],
+        *,
+        final: bool = True,
+    ) -> None:
+        self._scheduler = scheduler
         self._todo = todo
         self._deadline_ns = deadline_ns
         self._then = then
@@ -277,16 +298,19 @@ class HaltInTurn:
         self._step()
 
     def _step(self) -> None:
-        self._waiting = False
-        if self._looping:  # it ended at once: the loop below goes on
-            return
         self._looping = True
         while self._todo and not self._waiting:
             self._waiting = True
-            halt(self._todo.pop(), Exit.SHUTDOWN, self._deadline_ns, self._step, final=self._final)
+            halt(self._todo.pop(), Exit.SHUTDOWN, self._deadline_ns, self._one_down, final=self._final)
         self._looping = False
         if not self._waiting:
             self._then()
+
+    def _one_down(self) -> None:
+        self._waiting = False
+        if not self._looping:  # it took a while: out of its greenlet, on in the scheduler
+            self._scheduler.inbound.append(self._step)
+            self._scheduler.wake_from_afar()
 
 
 def halt_at_once(todo: list[Mailbox], deadline_ns: int, then: Callable[[], None]) -> None:

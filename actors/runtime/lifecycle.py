@@ -23,7 +23,7 @@ from actors.runtime.halting import (
     guard,
 )
 from actors.runtime.mailbox import NEW, RUNNING, STOPPED, STOPPING, SUSPENDED, Mailbox
-from actors.runtime.messages import Cell, Exit, Piped
+from actors.runtime.messages import Cell, Event, Exit, Piped
 from actors.runtime.timers import Timer
 
 __all__ = ["crashed", "create", "discard", "run_system", "start"]
@@ -59,6 +59,10 @@ def discard(mailbox: Mailbox) -> None:
 def start(mailbox: Mailbox) -> None:
     """The first step of a new instance, in its own turn."""
     mailbox.state = RUNNING
+    if mailbox.scheduler.observer is not None:
+        mailbox.scheduler.tell_observer(
+            Event.STARTED, mailbox, 0 if mailbox.parent is None else mailbox.parent.restarts
+        )
     mailbox.actor.on_start()
 
 
@@ -89,6 +93,7 @@ def fail(mailbox: Mailbox, message: Any, error: BaseException) -> None:
     if mailbox.state >= SUSPENDED or actor is None:
         return
     scheduler.counters["failures"] += 1
+    scheduler.tell_observer(Event.FAILED, mailbox, error)
     child = mailbox.parent
     alone = child is None or child.supervisor.state >= STOPPING
     present = scheduler.halts.get(mailbox)

@@ -33,6 +33,7 @@ from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
     from actors.runtime.actor import Actor
+    from actors.runtime.messages import Exit
     from actors.runtime.scheduler import Scheduler
     from actors.runtime.timers import Timer
 
@@ -74,6 +75,7 @@ class Mailbox:
         "actor_class",
         "cells",
         "dropped",
+        "exit",
         "key",
         "lane",
         "parent",
@@ -108,6 +110,8 @@ class Mailbox:
         self.watching: dict[Mailbox, None] | None = None
         self.worker: Any = None
         self.dropped = 0
+        self.exit: Exit | None = None
+        """Why it ended."""
         self._urn: str | None = None
 
     # --- identity
@@ -137,10 +141,8 @@ class Mailbox:
         elif self.state >= STOPPING:
             raise self.refusal(message)
         elif self.room < 0:
-            self._coalesce(message)
-        elif self.lane is not None and len(self.lane) >= self.room and not self._make_room(message):
-            pass
-        else:
+            self._coalesce(message, False)
+        elif self.lane is None or len(self.lane) < self.room or self._make_room(message, False):
             self.append(message)
 
     def owe(self, message: Any) -> None:
@@ -193,9 +195,14 @@ class Mailbox:
         self.dropped += 1
         self.scheduler.counters["dropped"] += 1
 
-    def _make_room(self, message: Any) -> bool:
-        """The user lane is full. True: there is room now; False: the newcomer was dropped."""
+    def _make_room(self, message: Any, accepted: bool) -> bool:
+        """The user lane is full. True: add the newcomer all the same; False: it was dropped.
+
+        ``accepted``: its sender has been told that it was taken, so it is not refused any more.
+        """
         if self.actor_class.overflow is not Overflow.DROP_OLDEST:
+            if accepted:
+                return True
             raise self._full()
         droppable = self.actor_class.droppable
         lane = self.lane
@@ -207,11 +214,13 @@ class Mailbox:
                 self.count_drop()
                 return True
         if type(message) in SPECIAL or not droppable(message):
+            if accepted:
+                return True
             raise self._full()
         self.count_drop()
         return False
 
-    def _coalesce(self, message: Any) -> None:
+    def _coalesce(self, message: Any, accepted: bool) -> None:
         key = None if type(message) in SPECIAL else self.actor_class.coalesce_key(message)
         if key is not None:
             if self.cells is None:
@@ -221,7 +230,7 @@ class Mailbox:
                 cell.message = message
                 self.count_drop()
                 return
-        if self.lane is not None and len(self.lane) >= self.actor_class.mailbox_capacity:
+        if not accepted and self.lane is not None and len(self.lane) >= self.actor_class.mailbox_capacity:
             raise self._full()
         if key is not None and self.cells is not None:
             message = self.cells[key] = Cell(key, message)
@@ -230,14 +239,20 @@ class Mailbox:
     # --- other threads
 
     def _put_from_afar(self, message: Any) -> None:
+        """Hand over; refused when the lanes hold ``mailbox_capacity`` messages.
+
+        Where the policy can make room on arrival, the user lane may hold twice that, the transit lane once.
+        """
         scheduler = self.scheduler
         if self.state >= STOPPING or scheduler.closed:
             raise self.refusal(message)
         lane, transit = self.lane, scheduler.transit.get(self)
+        waiting = 0 if lane is None else len(lane)
         in_transit = 0 if transit is None else len(transit)
-        policy, capacity = self.actor_class.overflow, self.actor_class.mailbox_capacity
-        waiting = in_transit if policy is not Overflow.REJECT or lane is None else in_transit + len(lane)
-        if waiting >= capacity:
+        capacity = self.actor_class.mailbox_capacity
+        if waiting + in_transit >= capacity and (
+            self.actor_class.overflow is Overflow.REJECT or in_transit >= capacity or waiting >= 2 * capacity
+        ):
             raise self._full()
         if transit is None:
             transit = scheduler.transit.setdefault(self, Transit(self))
@@ -246,11 +261,13 @@ class Mailbox:
         scheduler.wake_from_afar()
 
     def arrive(self, message: Any) -> None:
-        """A message of another thread is here (owner's thread). Where the policy is to reject it was counted then."""
-        if self.state < STOPPING and self.actor_class.overflow is Overflow.REJECT:
+        """A message of another thread is here (owner's thread). It has been accepted. ActorDeadError."""
+        if self.state >= STOPPING:
+            raise self.refusal(message)
+        if self.room < 0:
+            self._coalesce(message, True)
+        elif self.lane is None or len(self.lane) < self.room or self._make_room(message, True):
             self.append(message)
-        else:
-            self.put(message)
 
     # --- pykka's inbox protocol
 

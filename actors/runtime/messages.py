@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from actors.runtime.future import Future
     from actors.runtime.ref import ActorRef
 
-__all__ = ["PROXY_TYPES", "SPECIAL", "Ask", "Cell", "DeadLetter", "Deferred", "Exit", "Piped", "Terminated"]
+__all__ = ["PROXY_TYPES", "SPECIAL", "Ask", "Cell", "DeadLetter", "Deferred", "Event", "Exit", "Piped", "Terminated"]
 
 
 class Exit(StrEnum):
@@ -34,6 +34,17 @@ class Exit(StrEnum):
     """A handler, ``on_start`` or the greenlet failed."""
     GAVE_UP = "gave_up"
     """Its restart budget is spent."""
+
+
+class Event(StrEnum):
+    """What observers are told of an actor's life."""
+
+    STARTED = "started"
+    """An instance begins; detail: how many there were before."""
+    FAILED = "failed"
+    """An instance is broken; detail: the exception."""
+    STOPPED = "stopped"
+    """The actor has ended; detail: its ``Exit``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,77 @@
-"""What can be seen of a runtime: dead letters, counters, the tree. Costs nothing when nobody looks."""
+"""What can be seen of a runtime: dead letters, deep mailboxes, turns and events, the tree.
+
+Costs nothing when nobody looks: counters are kept where something rare happens, the tree is read when asked for, and
+observers are called once per turn and per event in an actor's life, not per message.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from actors.runtime.mailbox import STATES, Mailbox
-from actors.runtime.messages import DeadLetter
+from actors.runtime.messages import DeadLetter, Event
 
 if TYPE_CHECKING:
+    from actors.runtime.ref import ActorRef
     from actors.runtime.runtime import Runtime
     from actors.runtime.scheduler import Scheduler
 
-__all__ = ["DeadLetters", "snapshot", "snapshot_text"]
+__all__ = ["DeadLetters", "DepthAlarm", "Observer", "Observers", "snapshot", "snapshot_text"]
 
 logger = logging.getLogger("actors.runtime")
 
 LOG_EVERY_NS = 1_000_000_000
+ALARM_EVERY_NS = 10_000_000_000
+
+
+class Observer(Protocol):
+    """Metrics or tracing. Called in the runtime's thread; must be quick and must not raise."""
+
+    def turn(self, ref: ActorRef[Any], handled: int) -> None:
+        """An actor has had a turn and handled so many messages in it."""
+        ...
+
+    def event(self, event: Event, ref: ActorRef[Any], detail: object) -> None:
+        """Something has happened to an actor."""
+        ...
+
+
+class Observers:
+    """Several observers as one."""
+
+    __slots__ = ("observers",)
+
+    def __init__(self, observers: tuple[Observer, ...]) -> None:
+        self.observers = observers
+
+    def turn(self, ref: ActorRef[Any], handled: int) -> None:
+        """Pass it on."""
+        for observer in self.observers:
+            observer.turn(ref, handled)
+
+    def event(self, event: Event, ref: ActorRef[Any], detail: object) -> None:
+        """Pass it on."""
+        for observer in self.observers:
+            observer.event(event, ref, detail)
+
+
+class DepthAlarm:
+    """Warns of a mailbox that has more than ``depth`` messages waiting, naming its actor; once in ten seconds."""
+
+    __slots__ = ("_next_ns", "depth")
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self._next_ns = -(1 << 62)
+
+    def raise_for(self, mailbox: Mailbox) -> None:
+        """This one is too deep."""
+        now_ns = mailbox.scheduler.now_ns()
+        if now_ns >= self._next_ns:
+            self._next_ns = now_ns + ALARM_EVERY_NS
+            logger.warning("%s, key %r, has %d messages waiting", mailbox, mailbox.key, mailbox.depth)
 
 
 class DeadLetters:

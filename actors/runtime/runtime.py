@@ -20,7 +20,7 @@ from actors.runtime.errors import RuntimeClosedError, WrongDriverError
 from actors.runtime.future import Future
 from actors.runtime.mailbox import STOPPED, Mailbox
 from actors.runtime.messages import Exit
-from actors.runtime.observe import DeadLetters
+from actors.runtime.observe import DeadLetters, DepthAlarm, Observer, Observers
 from actors.runtime.ref import ActorRef
 from actors.runtime.scheduler import Scheduler
 from actors.runtime.waiting import allocate_lock
@@ -40,18 +40,26 @@ class Runtime:
     with the manual driver to the thread that made it. As a context manager it is closed at the end.
     """
 
-    def __init__(self, driver: Driver | None = None, clock: Clock | None = None, name: str = "runtime") -> None:
+    def __init__(
+        self,
+        driver: Driver | None = None,
+        clock: Clock | None = None,
+        name: str = "runtime",
+        warn_depth: int = 10_000,
+    ) -> None:
+        """``warn_depth``: messages waiting in one mailbox that earn a warning in the log."""
         self.name = name
         self.clock: Clock = MonotonicClock() if clock is None else clock
         self.driver: Driver = HubDriver() if driver is None else driver
         self.directory = Directory()
-        self.scheduler = Scheduler(self, self.driver, self.clock.now_ns)
+        self.scheduler = Scheduler(self, self.driver, self.clock.now_ns, DepthAlarm(warn_depth))
         self.dead_letters = DeadLetters(self.scheduler)
         self.random = random.Random(0 if isinstance(self.driver, ManualDriver) else None)
         """For jitter; the same numbers every time under the manual driver."""
         self.stop_reason: BaseException | None = None
         """The KeyboardInterrupt or SystemExit that asked for the stop."""
         self.registers = False
+        self._observers: tuple[Observer, ...] = ()
         self._stop_asked = False
         self._ended: Future[bool] = Future(self.scheduler)
         self._thread_ended: Any = None
@@ -152,10 +160,12 @@ class Runtime:
     def _stop_all(self, deadline_ms: int) -> None:
         deadline_ns = self.scheduler.now_ns() + deadline_ms * NS_PER_MS
         roots = [mailbox for mailbox in self.directory if mailbox.parent is None]
-        halting.HaltInTurn(roots, deadline_ns, self._stopped)
+        halting.HaltInTurn(self.scheduler, roots, deadline_ns, self._stopped)
 
     def _stopped(self) -> None:
         scheduler = self.scheduler
+        if scheduler.closed:
+            return
         scheduler.closed = True
         scheduler.drain()
         scheduler.ready.clear()
@@ -217,6 +227,18 @@ class Runtime:
         """The same for people."""
         return observe.snapshot_text(self)
 
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call this observer from now on; the returned function ends that."""
+        self._set_observers((*self._observers, observer))
+        return lambda: self._set_observers(tuple(each for each in self._observers if each is not observer))
+
+    def _set_observers(self, observers: tuple[Observer, ...]) -> None:
+        self._observers = observers
+        if len(observers) > 1:
+            self.scheduler.observer = Observers(observers)
+        else:
+            self.scheduler.observer = observers[0] if observers else None
+
     def call_soon(self, call: Callable[[], None]) -> None:
         """Run ``call()`` in the runtime's thread, from any thread, signal handler or finalizer."""
         self.scheduler.call_soon(call)
@@ -266,12 +288,18 @@ class Runtime:
             self._thread_ended.release()
 
 
-@cache
+_default_lock = allocate_lock()
+_default: list[Runtime] = []
+
+
 def default_runtime() -> Runtime:
     """The runtime behind pykka's own ``Cls.start()``: made when first needed, in a thread of its own."""
-    runtime = Runtime(name="default")
-    runtime.registers = True
-    return runtime.start_thread()
+    with _default_lock:
+        if not _default:
+            runtime = Runtime(name="default")
+            runtime.registers = True
+            _default.append(runtime.start_thread())
+        return _default[0]
 
 
 @cache

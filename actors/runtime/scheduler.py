@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pykka import ActorDeadError
 
 from actors.runtime import delivery, halting, lifecycle
-from actors.runtime.errors import MailboxFullError, RuntimeClosedError
+from actors.runtime.errors import RuntimeClosedError
 from actors.runtime.future import Future
 from actors.runtime.mailbox import NEW, RUNNING, STOPPED, Mailbox, Transit
 from actors.runtime.messages import SPECIAL, Ask, Deferred
@@ -32,6 +32,8 @@ from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
     from actors.runtime.drivers import Driver
+    from actors.runtime.messages import Event
+    from actors.runtime.observe import DepthAlarm, Observer
     from actors.runtime.runtime import Runtime
 
 __all__ = ["QUANTUM", "Scheduler"]
@@ -41,7 +43,7 @@ logger = logging.getLogger("actors.runtime")
 QUANTUM = 16
 TAKE_OVER_MAX = 1024  # messages of other threads taken over per slice
 FIRE_MAX = 1024  # timers fired per slice
-FOREVER_NS = 1 << 62
+FOREVER = 1 << 62
 
 
 class Scheduler:
@@ -49,7 +51,9 @@ class Scheduler:
 
     __slots__ = (
         "__weakref__",
+        "alarm",
         "backlog",
+        "busy",
         "closed",
         "counters",
         "current",
@@ -58,6 +62,7 @@ class Scheduler:
         "halts",
         "inbound",
         "now_ns",
+        "observer",
         "owner",
         "ready",
         "runtime",
@@ -69,13 +74,17 @@ class Scheduler:
         "wake_ns",
     )
 
-    def __init__(self, runtime: Runtime, driver: Driver, now_ns: Callable[[], int]) -> None:
+    def __init__(self, runtime: Runtime, driver: Driver, now_ns: Callable[[], int], alarm: DepthAlarm) -> None:
         self.runtime = runtime
         self.driver = driver
         self.now_ns = now_ns
+        self.alarm = alarm
+        self.observer: Observer | None = None
         self.owner: int | None = None
         """Ident of the thread that runs the actors; None before and after."""
         self.closed = False
+        self.busy = False
+        """In a slice: whoever waits now would wait for himself."""
         self.current: Mailbox | None = None
         """The multiplexed actor whose turn it is."""
         self.turns = 0
@@ -101,9 +110,13 @@ class Scheduler:
         self.ready.append(mailbox)
         self.driver.wake()
 
-    def run_slice(self, until_ns: int) -> bool:
-        """Work until nothing is ready or the clock has passed ``until_ns``. True: there is more to do now."""
+    def run_slice(self, until_ns: int, turns_max: int = FOREVER) -> bool:
+        """Work until nothing is ready, the clock has passed ``until_ns`` or ``turns`` ``turns_max``.
+
+        True: there is more to do now.
+        """
         ready = self.ready
+        self.busy = True
         unread = QUANTUM
         self.wake_ns = -1
         self.signalled = False  # before the look at inbound: who adds after it rings again
@@ -122,12 +135,13 @@ class Scheduler:
                 unread -= self.turn(mailbox)
                 if unread <= 0:
                     unread = QUANTUM
-                    if self.now_ns() > until_ns:
+                    if self.now_ns() > until_ns or self.turns > turns_max:
                         break
         except BaseException as error:
             self._interrupted(error)
         finally:
             self.current = None
+            self.busy = False
         return bool(ready or self.inbound)
 
     def turn(self, mailbox: Mailbox) -> int:
@@ -159,12 +173,16 @@ class Scheduler:
                 lifecycle.crashed(mailbox, message, error)
         handled = QUANTUM - left
         self.backlog -= handled
+        if self.observer is not None:
+            self.observer.turn(mailbox, handled)  # type: ignore[arg-type]  # every mailbox is a ref
         if mailbox.worker is not worker:  # the end of a greenlet's instance
             return handled
         if mailbox.system is not None:
             self.ready.appendleft(mailbox)
         elif mailbox.state == RUNNING and mailbox.lane:
             self.ready.append(mailbox)
+            if len(mailbox.lane) > self.alarm.depth:
+                self.alarm.raise_for(mailbox)
         else:
             if not mailbox.lane:
                 mailbox.lane = None
@@ -183,11 +201,12 @@ class Scheduler:
 
     def _interrupted(self, error: BaseException) -> None:
         """An exception out of the scheduler's own code: a stop request that hit between two messages, or a bug."""
+        if not isinstance(error, (KeyboardInterrupt, SystemExit)):
+            logger.critical("Runtime %s, at %s:", self.runtime.name, self.current, exc_info=error)
+            return
         mailbox = self.current
         if mailbox is not None and mailbox.queued and mailbox not in self.ready:
             self.ready.appendleft(mailbox)
-        if not isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise error
         self.runtime.request_stop(error)
 
     # --- other threads
@@ -224,10 +243,7 @@ class Scheduler:
     def _arrive(self, mailbox: Mailbox, message: Any) -> None:
         try:
             mailbox.arrive(message)
-        except (
-            ActorDeadError,
-            MailboxFullError,
-        ) as error:  # its sender is gone, unless it waits for an answer
+        except ActorDeadError as error:  # its sender is gone, unless it waits for an answer
             if type(message) is Ask:
                 halting.answer_error(message.future, error)
 
@@ -285,6 +301,11 @@ class Scheduler:
                 mailbox.append(timer)
 
     # --- small services
+
+    def tell_observer(self, event: Event, mailbox: Mailbox, detail: object) -> None:
+        """Something has happened to this actor."""
+        if self.observer is not None:
+            self.observer.event(event, mailbox, detail)  # type: ignore[arg-type]
 
     def bury(self, mailbox: Mailbox, message: Any) -> None:
         """A message that its actor will never handle."""

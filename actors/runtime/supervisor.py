@@ -128,13 +128,18 @@ class Supervisor(Actor):
         """The refs of its children by id, in the order of their start; a copy."""
         return {name: child.mailbox for name, child in self._children.items()}  # type: ignore[misc]
 
+    def is_idle(self) -> bool:
+        """Whether nothing waits in its mailbox and in those of its children."""
+        actors = [child.mailbox.actor for child in self._children.values()]
+        return super().is_idle() and all(actor is not None and actor.is_idle() for actor in actors)
+
     def halt_children(self, deadline_ns: int, then: Callable[[], None]) -> None:
         """End all children for good, then call ``then`` (for the runtime)."""
         todo = [child.mailbox for child in self._children.values()]
         if self.many:
             halting.halt_at_once(todo, deadline_ns, then)
         else:
-            halting.HaltInTurn(todo, deadline_ns, then)
+            halting.HaltInTurn(self._mailbox.scheduler, todo, deadline_ns, then)
 
     # --- hooks
 
@@ -192,16 +197,13 @@ class Supervisor(Actor):
             each.restarting = True
         then = partial(self._revive_later, group, delay_ms)
         deadline_ns = halting.deadline_in(self._mailbox, halting.HALT_MS)
-        halting.HaltInTurn([each.mailbox for each in group], deadline_ns, then, final=False)
+        mailboxes = [each.mailbox for each in group]
+        halting.HaltInTurn(self._mailbox.scheduler, mailboxes, deadline_ns, then, final=False)
 
     def _revive_later(self, group: list[Child], delay_ms: int) -> None:
         """All of them are suspended."""
-        if self._mailbox.actor is not self:
-            return
-        if delay_ms > 0:
+        if self._mailbox.actor is self:
             self.schedule(delay_ms, Deferred(partial(self._revive, group)))
-        else:
-            self._revive(group)
 
     def _revive(self, group: list[Child]) -> None:
         for child in group:

@@ -1,7 +1,8 @@
 """The watchdog: a native thread that reports an actor which holds the hub, with the stack it is in.
 
-gevent cannot see a plain ``time.sleep`` or a long computation; a thread that compares two looks can. It costs the
-actors nothing: it reads the scheduler's turn counter.
+gevent cannot see a plain ``time.sleep`` or a long computation; a thread that waits for a sign of life can. Once per
+limit it hands the runtime a call, as any other thread would; what holds the hub longer than that is reported at
+the next look, so within twice the limit.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ start_native_thread: Any = monkey.get_original("_thread", "start_new_thread")
 
 
 class Watchdog:
-    """Looks twice per limit; reports each long turn once. Ends with ``close`` or with its runtime."""
+    """Asks the runtime for a sign of life, and reports once when it stays away. Ends with ``close`` or its runtime."""
 
-    __slots__ = ("_closed", "_limit_ms", "_scheduler")
+    __slots__ = ("_closed", "_limit_ms", "_scheduler", "_seen")
 
     def __init__(self, scheduler: weakref.ref[Scheduler], limit_ms: int) -> None:
         self._scheduler = scheduler
         self._limit_ms = limit_ms
+        self._seen = True
         self._closed = allocate_lock()
         self._closed.acquire()
         start_native_thread(self._watch, ())
@@ -43,23 +45,27 @@ class Watchdog:
         if self._closed.locked():
             self._closed.release()
 
-    def _watch(self) -> None:
-        looks = seen = 0
-        while not self._closed.acquire(timeout=self._limit_ms / 2000):
-            scheduler = self._scheduler()
-            if scheduler is None:
-                return
-            mailbox, turn = scheduler.current, scheduler.turns
-            if mailbox is None or turn != seen:
-                looks, seen = 0, turn
-            else:
-                looks += 1
-                if looks == 2:
-                    self._report(scheduler, str(mailbox))
-            del scheduler, mailbox
+    def _beat(self) -> None:
+        self._seen = True
 
-    def _report(self, scheduler: Scheduler, name: str) -> None:
+    def _watch(self) -> None:
+        reported = False
+        while not self._closed.acquire(timeout=self._limit_ms / 1000):
+            scheduler = self._scheduler()
+            if scheduler is None or scheduler.closed:
+                return
+            if self._seen:
+                self._seen = reported = False
+                scheduler.inbound.append(self._beat)
+                scheduler.wake_from_afar()
+            elif not reported:
+                reported = True
+                self._report(scheduler)
+            del scheduler
+
+    def _report(self, scheduler: Scheduler) -> None:
         frame = sys._current_frames().get(scheduler.owner or 0)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(no stack)"
+        who = scheduler.current or "A greenlet"
         scheduler.counters["held"] += 1
-        logger.error("%s has held the hub for more than %d ms, at:\n%s", name, self._limit_ms, stack)
+        logger.error("%s has held the hub for more than %d ms, at:\n%s", who, self._limit_ms, stack)

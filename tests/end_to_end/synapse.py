@@ -54,9 +54,7 @@ class User:
 
     def create_room(self, *invited: User) -> str:
         """A room with everybody invited already in it."""
-        answer = self.call(
-            "POST", "/_matrix/client/v3/createRoom", {"preset": "public_chat", "name": "tests"}
-        )
+        answer = self.call("POST", "/_matrix/client/v3/createRoom", {"preset": "public_chat", "name": "tests"})
         room = str(answer["room_id"])
         for user in invited:
             user.call("POST", f"/_matrix/client/v3/join/{quote(room)}", {})
@@ -137,9 +135,7 @@ class Synapse:
         (self._folder / "hs.yaml").write_text(yaml.safe_dump(self._settings(port)))
         (self._folder / "log.yaml").write_text(yaml.safe_dump(_logging(self._folder / "hs.log")))
         base = [self.python, "-m", "synapse.app.homeserver", "-c", "hs.yaml"]
-        subprocess.run(
-            [*base, "--generate-keys"], cwd=self._folder, check=True, capture_output=True, timeout=60
-        )
+        subprocess.run([*base, "--generate-keys"], cwd=self._folder, check=True, capture_output=True, timeout=60)
         with (self._folder / "out.log").open("wb") as out:
             self._process = subprocess.Popen(base, cwd=self._folder, stdout=out, stderr=out)
         limit = time.monotonic() + START_S
@@ -150,9 +146,7 @@ class Synapse:
                 time.sleep(0.05)
             else:
                 return
-        log = "".join(
-            each.read_text("utf-8", "replace")[-2_000:] for each in sorted(self._folder.glob("*.log"))
-        )
+        log = "".join(each.read_text("utf-8", "replace")[-2_000:] for each in sorted(self._folder.glob("*.log")))
         self.stop()
         raise RuntimeError(f"Synapse did not start: {log}")
 
