@@ -6,13 +6,10 @@ Commands import what they need when they run, so that ``version`` and ``--help``
 from __future__ import annotations
 
 import logging
-import os
-import ssl
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -20,9 +17,6 @@ from actors.exits import FAILED, INTERRUPTED, OK, UNAVAILABLE, USAGE
 
 if TYPE_CHECKING:
     from actors.config import ConfigError
-    from actors.send import Target
-    from protocol.codec import DecodeError
-    from protocol.events import Ack, Event, Rejected
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -197,101 +191,28 @@ def send(
       2  an event or an option makes no sense
       3  no livesign answers there
     """
-    from actors.send import UnavailableError, send_events
+    from actors.send import (
+        UnavailableError,
+        UsageError,
+        events_to_send,
+        fields_given,
+        print_answer,
+        send_events,
+        target_of,
+    )
 
     logging.getLogger("livesign.client").addHandler(logging.NullHandler())
     logging.getLogger("livesign.client").propagate = False
-    target = _target(unix, tcp, tls_ca, token_env, timeout_ms)
-    names = {"conversation": conversation, "message": message, "run": run, "account": account}
-    given = {name: value for name, value in names.items() if value is not None}
-    for field in fields or ():
-        name, equals, text = field.partition("=")
-        if not name or not equals:
-            _fail(USAGE, f"--set {field}: write --set FIELD=VALUE")
-        given[name] = _value(text)
-    events = _events(event, given, lease_ms)
     try:
-        code = send_events(events, target, lambda answer: _tell(answer, json))
+        target = target_of(unix, tcp, tls_ca, token_env, timeout_ms)
+        given = fields_given(fields or (), conversation=conversation, message=message, run=run, account=account)
+        code = send_events(events_to_send(event, given, lease_ms), target, lambda answer: print_answer(answer, json))
+    except UsageError as error:
+        _fail(USAGE, error.text, error.hint)
     except UnavailableError as error:
-        _fail(
-            UNAVAILABLE, f"no answer from {target.name}: {error}", "start one with: livesign serve; or name it with "
-            "--unix or --tcp"
-        )  # fmt: skip
+        hint = "start one with: livesign serve; or name it with --unix or --tcp"
+        _fail(UNAVAILABLE, f"no answer from {target.name}: {error}", hint)
     raise typer.Exit(code)
-
-
-def _target(unix: str | None, tcp: str | None, tls_ca: str | None, token_env: str, timeout_ms: int) -> Target:
-    from actors.config_server import socket_path
-    from actors.send import Target
-
-    if unix is not None and tcp is not None:
-        _fail(USAGE, "--unix and --tcp exclude each other")
-    token = os.environ.get(token_env) or None
-    if tcp is None:
-        return Target(unix or socket_path(os.environ), token, None, timeout_ms)
-    host, _, port = tcp.rpartition(":")
-    if not host or not port.isdigit():
-        _fail(USAGE, f"--tcp {tcp}: write HOST:PORT")
-    if token is None:
-        _fail(USAGE, "a token is needed on TCP", f"put it into the environment variable {token_env}")
-    tls = None
-    if tls_ca is not None:
-        try:
-            tls = ssl.create_default_context(cafile=None if tls_ca == "system" else tls_ca)
-        except OSError as error:
-            _fail(USAGE, f"--tls-ca {tls_ca}: {error.strerror or error}")
-    return Target((host.strip("[]"), int(port)), token, tls, timeout_ms)
-
-
-def _value(text: str) -> Any:
-    """A field's value: JSON where it is such (true, 5, "5"), else the text as it stands."""
-    import msgspec
-
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-
-
-def _events(kind: str | None, given: dict[str, Any], lease_ms: int) -> Iterator[Event | DecodeError]:
-    from actors.send import checked_event, event_of_line
-    from protocol.codec import DecodeError
-
-    if kind is not None:
-        try:
-            return iter([checked_event({"type": kind, **given}, lease_ms)])
-        except DecodeError as error:
-            _fail(USAGE, str(error), "livesign send --help lists the events and shows examples")
-    if given:
-        _fail(USAGE, "options describe one event: name its type first", "example: livesign send thinking -c 1 -m 2")
-    if sys.stdin.isatty():
-        _fail(USAGE, "name an event, or pipe in one JSON object a line", "example: livesign send thinking -c 1 -m 2")
-
-    def of_lines() -> Iterator[Event | DecodeError]:
-        for line in sys.stdin:
-            if line.strip():
-                try:
-                    yield event_of_line(line, lease_ms)
-                except DecodeError as error:
-                    yield error
-
-    return of_lines()
-
-
-def _tell(answer: Ack | Rejected | DecodeError, json: bool) -> None:
-    import msgspec
-
-    from protocol.codec import DecodeError
-    from protocol.events import Ack
-
-    reply = answer.reply() if isinstance(answer, DecodeError) else answer
-    if json:
-        typer.echo(msgspec.json.encode(reply).decode())
-    elif isinstance(reply, Ack):
-        typer.echo(reply.result)
-    else:
-        place = f" ({reply.field})" if reply.field else ""
-        typer.echo(f"livesign: rejected: {reply.code}{place}: {reply.detail}", err=True)
 
 
 # --- simulate --------------------------------------------------------------------------------------------------------
@@ -345,7 +266,10 @@ def simulate(
 
 @app.command(short_help="Print the version.")
 def version() -> None:
-    """Print the version of livesign, of Python and of the libraries. Ends with exit code 0."""
+    """Print the version of livesign, of Python and of the libraries.
+
+    Exit code: always 0.
+    """
     import platform
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed

@@ -72,9 +72,7 @@ def by_status(response: Response, detail: str = "") -> Outcome:
     if 200 <= status < 300:
         return Outcome(OutcomeKind.OK)
     if status == 429:
-        return Outcome(
-            OutcomeKind.RATE_LIMITED, retry_after_ms=retry_after_ms(response.headers), detail=detail
-        )
+        return Outcome(OutcomeKind.RATE_LIMITED, retry_after_ms=retry_after_ms(response.headers), detail=detail)
     if status == 401:
         return Outcome(OutcomeKind.AUTH, detail=detail)
     if status == 403:

@@ -99,9 +99,7 @@ def proxy(url: str) -> Proxy:
 class Connections:
     """At most ``size`` connections to ``to``, the one used last first. A taken one must be given back."""
 
-    def __init__(
-        self, to: Server, size: int, connect_ms: int, via: Proxy | None, ca_file: str | None
-    ) -> None:
+    def __init__(self, to: Server, size: int, connect_ms: int, via: Proxy | None, ca_file: str | None) -> None:
         """Raises OSError for a certificate file that cannot be read."""
         self._to = to
         self._via = via
@@ -149,9 +147,7 @@ class Connections:
             if self._tls is not None:
                 if self._via is not None:
                     _tunnel(sock, self._to, self._via)
-                sock = self._tls.wrap_socket(
-                    sock, server_hostname=self._to.host, do_handshake_on_connect=False
-                )
+                sock = self._tls.wrap_socket(sock, server_hostname=self._to.host, do_handshake_on_connect=False)
                 sock.do_handshake()
         except BaseException:
             sock.close()
@@ -162,9 +158,7 @@ class Connections:
 def _tcp(to: Server | Proxy) -> Socket:
     """A TCP connection to the first address of ``to`` that takes one."""
     failure: OSError | None = None
-    for family, kind, protocol, _, address in gevent.socket.getaddrinfo(
-        to.host, to.port, AF_UNSPEC, SOCK_STREAM
-    ):
+    for family, kind, protocol, _, address in gevent.socket.getaddrinfo(to.host, to.port, AF_UNSPEC, SOCK_STREAM):
         sock = gevent.socket.socket(family, kind, protocol)
         try:
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)

@@ -121,9 +121,7 @@ class MatrixAdapter(HttpAdapter):
             return _typing(command, credentials, room)
         if command.op is Op.SET:
             if self.normalise(command.emoji or "") is None:
-                return Outcome(
-                    OutcomeKind.INVALID_REACTION, detail="an empty mark, or one of more than 500 characters"
-                )
+                return Outcome(OutcomeKind.INVALID_REACTION, detail="an empty mark, or one of more than 500 characters")
             return _mark(command, credentials, room)
         if _searching(command):
             return _page(command, credentials)

@@ -65,9 +65,7 @@ class HttpPlatform:
         self._adapter = adapter
         self._credentials = credentials
         self._introducing = BoundedSemaphore()
-        self._transport = transport or GeventTransport.of(
-            credentials, spec.base_url, concurrency or spec.concurrency
-        )
+        self._transport = transport or GeventTransport.of(credentials, spec.base_url, concurrency or spec.concurrency)
         self._redacted = _redaction(credentials.token)
         self._calls: set[gevent.Greenlet[..., Outcome]] = set()
         self._targets: dict[tuple[str, str | None], tuple[str, str | None]] = {}
@@ -80,7 +78,7 @@ class HttpPlatform:
 
     def call(self, command: Command, deadline_ms: int, done: Done) -> None:
         """See `PlatformPort`."""
-        greenlet = gevent.Greenlet(self._run, command, deadline_ms)
+        greenlet = gevent.Greenlet(self._run, command, monotonic_ns() + deadline_ms * 1_000_000)
         self._calls.add(greenlet)
         # The link fires once however the greenlet ends, also when it is killed before its first step.
         greenlet.rawlink(partial(self._ended, done))
@@ -102,11 +100,11 @@ class HttpPlatform:
         except Exception as error:
             log.error("a call's outcome could not be delivered: %s", _place(error))
 
-    def _run(self, command: Command, deadline_ms: int) -> Outcome:
+    def _run(self, command: Command, until_ns: int) -> Outcome:
         if self._closed:
             return Outcome(OutcomeKind.TRANSIENT, detail="closed")
         try:
-            return self._make(command, monotonic_ns() + deadline_ms * 1_000_000)
+            return self._make(command, until_ns)
         except NotSent as error:
             return Outcome(OutcomeKind.TRANSIENT, detail=str(error))
         except NoAnswer as error:

@@ -68,9 +68,7 @@ class SandboxAdapter(HttpAdapter):
         chat = f"/v1/chats/{segment(command.conversation)}"
         if command.op in (Op.TYPING_START, Op.TYPING_STOP):
             thread = f"?thread={quote(command.thread, safe='')}" if command.thread is not None else ""
-            return _request(
-                "PUT" if command.op is Op.TYPING_START else "DELETE", f"{chat}/typing{thread}", credentials
-            )
+            return _request("PUT" if command.op is Op.TYPING_START else "DELETE", f"{chat}/typing{thread}", credentials)
         marks = f"{chat}/messages/{segment(command.message or '')}/marks"
         if not command.message:
             return Outcome(OutcomeKind.BAD_REQUEST, detail="a mark needs a message")
@@ -78,9 +76,7 @@ class SandboxAdapter(HttpAdapter):
             return _request("DELETE", marks, credentials)
         if not command.emoji:
             return Outcome(OutcomeKind.INVALID_REACTION, detail="an empty mark")
-        return _request(
-            "PUT" if command.op is Op.SET else "DELETE", f"{marks}/{segment(command.emoji)}", credentials
-        )
+        return _request("PUT" if command.op is Op.SET else "DELETE", f"{marks}/{segment(command.emoji)}", credentials)
 
     def outcome(self, command: Command, response: Response) -> Outcome:
         answer = json_object(response.body)

@@ -138,9 +138,7 @@ class TelegramAdapter(HttpAdapter):
         if command.op is Op.SET:
             emoji = self.normalise(command.emoji or "")
             if emoji is None:
-                return Outcome(
-                    OutcomeKind.INVALID_REACTION, detail="not an emoji that Telegram lets bots set"
-                )
+                return Outcome(OutcomeKind.INVALID_REACTION, detail="not an emoji that Telegram lets bots set")
             reaction = [{"type": "emoji", "emoji": emoji}]
         body = {
             "chat_id": _chat(command.conversation),
@@ -179,19 +177,13 @@ class TelegramAdapter(HttpAdapter):
         if isinstance(new_id, int) and str(new_id) != command.conversation:
             return replace(command, conversation=str(new_id))
         description = text_at(answer, "description").lower()
-        if (
-            command.thread is not None
-            and not command.forum
-            and any(text in description for text in _NO_THREAD)
-        ):
+        if command.thread is not None and not command.forum and any(text in description for text in _NO_THREAD):
             return replace(command, thread=None)
         return None
 
 
 def _call(method: str, body: dict[str, Any], credentials: Credentials) -> Request:
-    return Request(
-        "POST", f"/bot{quote(credentials.token, safe=':')}/{method}", JSON_HEADERS, json_body(body)
-    )
+    return Request("POST", f"/bot{quote(credentials.token, safe=':')}/{method}", JSON_HEADERS, json_body(body))
 
 
 def _typing(command: Command) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from actors.runtime.actor import Actor, GreenletActor
 from actors.runtime.clock import Clock, ManualClock, MonotonicClock
+from actors.runtime.default import default_runtime
 from actors.runtime.drivers import Driver, HubDriver, ManualDriver
 from actors.runtime.errors import (
     ActorError,
@@ -19,7 +20,7 @@ from actors.runtime.future import Future
 from actors.runtime.mailbox import Overflow
 from actors.runtime.messages import DeadLetter, Exit, Terminated
 from actors.runtime.ref import ActorRef
-from actors.runtime.runtime import Runtime, default_runtime
+from actors.runtime.runtime import Runtime
 from actors.runtime.supervision import Backoff, ChildSpec, Restart, Strategy
 from actors.runtime.supervisor import Supervisor
 

@@ -48,7 +48,7 @@ class Actor(pykka.Actor):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """An actor made by hand, not started: it has a name and nothing else works."""
-        from actors.runtime.runtime import unstarted_scheduler
+        from actors.runtime.default import unstarted_scheduler
 
         actor = object.__new__(cls)
         actor._mailbox = ActorRef(cls, unstarted_scheduler())
@@ -60,7 +60,7 @@ class Actor(pykka.Actor):
     @classmethod
     def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
         """Start one on the default runtime, registered with ``pykka.ActorRegistry``."""
-        from actors.runtime.runtime import default_runtime
+        from actors.runtime.default import default_runtime
 
         return default_runtime().spawn(cls, *args, **kwargs)
 

@@ -10,8 +10,7 @@ Two lanes: *system* (calls of the runtime: stop, failure notices) before *user* 
   full is its ``overflow`` policy. Everything refused or dropped is counted.
 - Ticks, piped answers and ``Terminated`` are owed to the actor and pass the bound (each is at most one).
 - A lane is made by the first put and dropped when drained: an idle actor owns none.
-- Only the owner's thread touches the lanes. Other threads append to a *transit* lane, which the scheduler empties
-  into the user lane; it counts against the same bound.
+- Only the runtime's thread touches the lanes. Other threads hand over, and what is on its way counts against the bound.
 - A put may be interrupted by a signal handler or finalizer that puts, too. CPython interrupts only at calls, jumps back
   and function entry: between a test of a field here and the store that depends on it there is none of these.
 """
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from actors.runtime.scheduler import Scheduler
     from actors.runtime.timers import Timer
 
-__all__ = ["NEW", "RUNNING", "STATES", "STOPPED", "STOPPING", "SUSPENDED", "Mailbox", "Overflow", "Transit"]
+__all__ = ["NEW", "RUNNING", "STATES", "STOPPED", "STOPPING", "SUSPENDED", "Mailbox", "Overflow"]
 
 NEW, RUNNING, SUSPENDED, STOPPING, STOPPED = range(5)
 STATES = ("new", "running", "suspended", "stopping", "stopped")
@@ -54,16 +53,6 @@ class Overflow(StrEnum):
     COALESCE = "coalesce"
     """A newcomer takes the place of a waiting message with the same ``coalesce_key``, full or not; otherwise as
     REJECT."""
-
-
-class Transit(deque[Any]):
-    """Messages from other threads on their way to one mailbox."""
-
-    __slots__ = ("mailbox",)
-
-    def __init__(self, mailbox: Mailbox) -> None:
-        super().__init__()
-        self.mailbox = mailbox
 
 
 class Mailbox:
@@ -126,8 +115,8 @@ class Mailbox:
     @property
     def depth(self) -> int:
         """User messages waiting here, those on their way from other threads included."""
-        lane, transit = self.lane, self.scheduler.transit.get(self)
-        return (0 if lane is None else len(lane)) + (0 if transit is None else len(transit))
+        lane = self.lane
+        return (0 if lane is None else len(lane)) + self.scheduler.handover.waiting_for(self)
 
     def __str__(self) -> str:
         return f"{self.actor_class.__name__} ({self.actor_urn})"
@@ -148,7 +137,7 @@ class Mailbox:
     def owe(self, message: Any) -> None:
         """Add a message that passes the bound, from any thread. To a dead actor: a dead letter."""
         if get_ident() != self.scheduler.owner:
-            self.scheduler.call_soon(partial(self.owe, message))
+            self.scheduler.handover.call(partial(self.owe, message))
         elif self.state >= STOPPING:
             self.scheduler.bury(self, message)
         else:
@@ -243,22 +232,18 @@ class Mailbox:
 
         Where the policy can make room on arrival, the user lane may hold twice that, the transit lane once.
         """
-        scheduler = self.scheduler
-        if self.state >= STOPPING or scheduler.closed:
+        handover = self.scheduler.handover
+        if self.state >= STOPPING or handover.closed:
             raise self.refusal(message)
-        lane, transit = self.lane, scheduler.transit.get(self)
+        lane = self.lane
         waiting = 0 if lane is None else len(lane)
-        in_transit = 0 if transit is None else len(transit)
+        in_transit = handover.waiting_for(self)
         capacity = self.actor_class.mailbox_capacity
         if waiting + in_transit >= capacity and (
             self.actor_class.overflow is Overflow.REJECT or in_transit >= capacity or waiting >= 2 * capacity
         ):
             raise self._full()
-        if transit is None:
-            transit = scheduler.transit.setdefault(self, Transit(self))
-        transit.append(message)
-        scheduler.inbound.append(transit)
-        scheduler.wake_from_afar()
+        handover.send(self, message)
 
     def arrive(self, message: Any) -> None:
         """A message of another thread is here (owner's thread). It has been accepted. ActorDeadError."""

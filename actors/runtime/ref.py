@@ -38,7 +38,7 @@ class StoppedFlag:
         """Wait until it has ended, ``on_stop`` included; False after ``timeout`` seconds."""
         mailbox = self._mailbox
         ended: Future[None] = Future(mailbox.scheduler)
-        mailbox.scheduler.call_soon(lambda: mailbox.scheduler.when_ended(mailbox, ended))
+        mailbox.scheduler.handover.call(lambda: mailbox.scheduler.when_ended(mailbox, ended))
         try:
             ended.get(timeout=timeout)
         except pykka.Timeout:

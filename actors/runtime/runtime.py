@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Hashable
-from functools import cache, partial
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import gevent
@@ -18,6 +18,7 @@ from actors.runtime.directory import Directory
 from actors.runtime.drivers import Driver, HubDriver, ManualDriver
 from actors.runtime.errors import RuntimeClosedError, WrongDriverError
 from actors.runtime.future import Future
+from actors.runtime.halt_many import HaltInTurn
 from actors.runtime.mailbox import STOPPED, Mailbox
 from actors.runtime.messages import Exit
 from actors.runtime.observe import DeadLetters, DepthAlarm, Observer, Observers
@@ -26,7 +27,7 @@ from actors.runtime.scheduler import Scheduler
 from actors.runtime.waiting import allocate_lock
 from actors.runtime.watchdog import start_native_thread
 
-__all__ = ["Runtime", "default_runtime"]
+__all__ = ["Runtime"]
 
 logger = logging.getLogger("actors.runtime")
 
@@ -99,7 +100,7 @@ class Runtime:
         if scheduler.is_owner():
             self._begin(ref)
         else:
-            scheduler.call_soon(partial(self._begin, ref))
+            scheduler.handover.call(partial(self._begin, ref))
         return ref
 
     def _begin(self, ref: Mailbox) -> None:
@@ -131,7 +132,7 @@ class Runtime:
             halting.halt(ref, Exit.SHUTDOWN, deadline_ns, partial(done.set, True))
 
         try:
-            self.scheduler.call_soon(halt)
+            self.scheduler.handover.call(halt)
         except RuntimeClosedError:
             done.set(True)
         return done
@@ -144,10 +145,10 @@ class Runtime:
         if not self._stop_asked:
             self._stop_asked = True
             if self.scheduler.owner is None:
-                self.scheduler.closed = True
+                self.scheduler.handover.closed = True
                 self._ended.set(True)
             else:
-                self.scheduler.call_soon(partial(self._stop_all, deadline_ms))
+                self.scheduler.handover.call(partial(self._stop_all, deadline_ms))
         return self._ended
 
     def request_stop(self, reason: BaseException) -> None:
@@ -160,14 +161,14 @@ class Runtime:
     def _stop_all(self, deadline_ms: int) -> None:
         deadline_ns = self.scheduler.now_ns() + deadline_ms * NS_PER_MS
         roots = [mailbox for mailbox in self.directory if mailbox.parent is None]
-        halting.HaltInTurn(self.scheduler, roots, deadline_ns, self._stopped)
+        HaltInTurn(self.scheduler, roots, deadline_ns, self._stopped)
 
     def _stopped(self) -> None:
         scheduler = self.scheduler
-        if scheduler.closed:
+        if scheduler.handover.closed:
             return
-        scheduler.closed = True
-        scheduler.drain()
+        scheduler.handover.closed = True
+        scheduler.handover.drain()
         scheduler.ready.clear()
         scheduler.timers.clear()
         scheduler.owner = None
@@ -202,7 +203,7 @@ class Runtime:
     @property
     def backlog(self) -> int:
         """User messages waiting in the whole runtime."""
-        return self.scheduler.backlog + len(self.scheduler.inbound)
+        return self.scheduler.backlog + len(self.scheduler.handover)
 
     @property
     def armed_timers(self) -> int:
@@ -241,7 +242,7 @@ class Runtime:
 
     def call_soon(self, call: Callable[[], None]) -> None:
         """Run ``call()`` in the runtime's thread, from any thread, signal handler or finalizer."""
-        self.scheduler.call_soon(call)
+        self.scheduler.handover.call(call)
 
     # --- manual driver
 
@@ -286,23 +287,3 @@ class Runtime:
         finally:
             hub.destroy(destroy_loop=True)
             self._thread_ended.release()
-
-
-_default_lock = allocate_lock()
-_default: list[Runtime] = []
-
-
-def default_runtime() -> Runtime:
-    """The runtime behind pykka's own ``Cls.start()``: made when first needed, in a thread of its own."""
-    with _default_lock:
-        if not _default:
-            runtime = Runtime(name="default")
-            runtime.registers = True
-            _default.append(runtime.start_thread())
-        return _default[0]
-
-
-@cache
-def unstarted_scheduler() -> Scheduler:
-    """What actors made by hand, not started, hang on to: a runtime that never runs."""
-    return Runtime.manual(name="unstarted").scheduler

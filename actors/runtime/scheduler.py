@@ -20,13 +20,11 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykka import ActorDeadError
-
 from actors.runtime import delivery, halting, lifecycle
-from actors.runtime.errors import RuntimeClosedError
 from actors.runtime.future import Future
-from actors.runtime.mailbox import NEW, RUNNING, STOPPED, Mailbox, Transit
-from actors.runtime.messages import SPECIAL, Ask, Deferred
+from actors.runtime.handover import HandOver
+from actors.runtime.mailbox import NEW, RUNNING, STOPPED, Mailbox
+from actors.runtime.messages import SPECIAL, Deferred
 from actors.runtime.timers import OWN, Timer, TimerQueue
 from actors.runtime.waiting import get_ident
 
@@ -41,7 +39,6 @@ __all__ = ["QUANTUM", "Scheduler"]
 logger = logging.getLogger("actors.runtime")
 
 QUANTUM = 16
-TAKE_OVER_MAX = 1024  # messages of other threads taken over per slice
 FIRE_MAX = 1024  # timers fired per slice
 FOREVER = 1 << 62
 
@@ -54,22 +51,19 @@ class Scheduler:
         "alarm",
         "backlog",
         "busy",
-        "closed",
         "counters",
         "current",
         "driver",
         "ended",
         "halts",
-        "inbound",
+        "handover",
         "now_ns",
         "observer",
         "owner",
         "ready",
         "runtime",
-        "signalled",
         "tap",
         "timers",
-        "transit",
         "turns",
         "wake_ns",
     )
@@ -82,7 +76,6 @@ class Scheduler:
         self.observer: Observer | None = None
         self.owner: int | None = None
         """Ident of the thread that runs the actors; None before and after."""
-        self.closed = False
         self.busy = False
         """In a slice: whoever waits now would wait for himself."""
         self.current: Mailbox | None = None
@@ -91,9 +84,7 @@ class Scheduler:
         self.backlog = 0
         """User messages waiting in lanes."""
         self.ready: deque[Mailbox] = deque()
-        self.inbound: deque[Transit | Callable[[], None]] = deque()
-        self.transit: dict[Mailbox, Transit] = {}
-        self.signalled = False
+        self.handover = HandOver(driver)
         self.timers = TimerQueue()
         self.wake_ns = -1
         """When the driver will look at the timers; -1: within this slice anyway."""
@@ -119,10 +110,8 @@ class Scheduler:
         self.busy = True
         unread = QUANTUM
         self.wake_ns = -1
-        self.signalled = False  # before the look at inbound: who adds after it rings again
         try:
-            if self.inbound:
-                self._take_over()
+            self.handover.take()
             if self.timers.armed:
                 self._fire_due()
             while ready:
@@ -142,7 +131,7 @@ class Scheduler:
         finally:
             self.current = None
             self.busy = False
-        return bool(ready or self.inbound)
+        return bool(ready or self.handover)
 
     def turn(self, mailbox: Mailbox) -> int:
         """Let one actor handle its system lane and up to ``QUANTUM`` messages; the number handled, at least 1."""
@@ -209,56 +198,6 @@ class Scheduler:
             self.ready.appendleft(mailbox)
         self.runtime.request_stop(error)
 
-    # --- other threads
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        """Run ``call()`` in the runtime's thread; from any thread, signal handler or finalizer."""
-        if self.closed:
-            raise RuntimeClosedError("the runtime has stopped")
-        self.inbound.append(call)
-        self.wake_from_afar()
-
-    def wake_from_afar(self) -> None:
-        """Something was added to ``inbound``."""
-        if not self.signalled:
-            self.signalled = True
-            self.driver.wake_from_afar()
-        if self.closed:
-            self.drain()
-
-    def _take_over(self) -> None:
-        inbound = self.inbound
-        for _ in range(min(len(inbound), TAKE_OVER_MAX)):
-            item = inbound.popleft()
-            if type(item) is Transit:
-                self._arrive(item.mailbox, item.popleft())
-                if not item and self.transit.get(item.mailbox) is item:
-                    del self.transit[item.mailbox]
-            else:
-                try:
-                    item()  # type: ignore[operator]
-                except Exception:
-                    logger.exception("A call handed to runtime %s failed:", self.runtime.name)
-
-    def _arrive(self, mailbox: Mailbox, message: Any) -> None:
-        try:
-            mailbox.arrive(message)
-        except ActorDeadError as error:  # its sender is gone, unless it waits for an answer
-            if type(message) is Ask:
-                halting.answer_error(message.future, error)
-
-    def drain(self) -> None:
-        """The runtime has stopped: answer those who came too late."""
-        while True:
-            try:
-                item = self.inbound.popleft()
-            except IndexError:
-                return
-            if type(item) is Transit:
-                halting.bury(item.mailbox, item.popleft())
-            else:
-                item()  # type: ignore[operator]
-
     # --- timers
 
     def arm(self, mailbox: Mailbox, due_ns: int, message: Any, key: Hashable) -> Hashable:
@@ -297,7 +236,7 @@ class Scheduler:
                 timer.message()
             elif type(timer.message) is Deferred:
                 mailbox.post(partial(delivery.run_deferred, mailbox, timer))
-            else:
+            elif mailbox is not None:
                 mailbox.append(timer)
 
     # --- small services

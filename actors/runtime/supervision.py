@@ -2,12 +2,10 @@
 
 Who comes back (``COMES_BACK``), in OTP's words:
 
-    restart \\ exit   normal, passivated   failed   shutdown
-    PERMANENT        yes                  yes      no
-    TRANSIENT        no                   yes      no
-    TEMPORARY        no                   no       no
-
-(A passivated permanent child does not come back by itself either: going away was its purpose.)
+    restart \\ exit   normal   failed   passivated   shutdown   gave up
+    PERMANENT        yes      yes      no           no         no
+    TRANSIENT        no       yes      no           no         no
+    TEMPORARY        no       no       no           no         no
 
 Who comes along (``companions``): one_for_one, only the child itself; one_for_all, all children; rest_for_one, it and
 those started after it.
@@ -22,9 +20,10 @@ All pure: time is an argument.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.runtime.messages import Exit
@@ -143,10 +142,10 @@ class Crowd:
         return len(failed) >= self.minimum and len(failed) > self.share * children
 
 
-def companions(strategy: Strategy, children: Sequence[T], failed: T) -> list[T]:
+def companions(strategy: Strategy, children: Iterable[T], failed: T) -> list[T]:
     """Those restarted for ``failed``, itself included, in the order of their start."""
     if strategy is Strategy.ONE_FOR_ONE:
         return [failed]
     if strategy is Strategy.ONE_FOR_ALL:
         return list(children)
-    return list(children[children.index(failed) :])
+    return list(dropwhile(lambda child: child is not failed, children))

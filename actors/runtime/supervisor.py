@@ -11,7 +11,7 @@ goes to *its* supervisor; the next instance's ``on_start`` starts children anew.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from actors.runtime import halting, lifecycle
 from actors.runtime.actor import Actor
 from actors.runtime.errors import DuplicateKeyError, RestartBudgetError
 from actors.runtime.future import Future
+from actors.runtime.halt_many import HaltInTurn, halt_at_once
 from actors.runtime.mailbox import STOPPING, SUSPENDED, Mailbox
 from actors.runtime.messages import Deferred, Exit
 from actors.runtime.ref import ActorRef
@@ -70,6 +71,24 @@ class Child:
     def _report(self, actor: Any, method: str, args: tuple[Any, ...]) -> None:
         if self.supervisor.actor is actor and self.supervisor.state < SUSPENDED:
             getattr(actor, method)(self, *args)
+
+
+class ChildrenView(Mapping[Hashable, ActorRef[Any]]):
+    """A supervisor's children, looked up in O(1) whatever their number."""
+
+    __slots__ = ("_children",)
+
+    def __init__(self, children: dict[Hashable, Child]) -> None:
+        self._children = children
+
+    def __getitem__(self, child_id: Hashable) -> ActorRef[Any]:
+        return self._children[child_id].mailbox  # type: ignore[return-value]  # every mailbox is a ref
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(list(self._children))
+
+    def __len__(self) -> int:
+        return len(self._children)
 
 
 class Supervisor(Actor):
@@ -124,9 +143,9 @@ class Supervisor(Actor):
         return done
 
     @property
-    def children(self) -> dict[Hashable, ActorRef[Any]]:
-        """The refs of its children by id, in the order of their start; a copy."""
-        return {name: child.mailbox for name, child in self._children.items()}  # type: ignore[misc]
+    def children(self) -> Mapping[Hashable, ActorRef[Any]]:
+        """The refs of its children by id, in the order of their start: a live view."""
+        return ChildrenView(self._children)
 
     def is_idle(self) -> bool:
         """Whether nothing waits in its mailbox and in those of its children."""
@@ -137,9 +156,9 @@ class Supervisor(Actor):
         """End all children for good, then call ``then`` (for the runtime)."""
         todo = [child.mailbox for child in self._children.values()]
         if self.many:
-            halting.halt_at_once(todo, deadline_ns, then)
+            halt_at_once(todo, deadline_ns, then)
         else:
-            halting.HaltInTurn(self._mailbox.scheduler, todo, deadline_ns, then)
+            HaltInTurn(self._mailbox.scheduler, todo, deadline_ns, then)
 
     # --- hooks
 
@@ -192,13 +211,13 @@ class Supervisor(Actor):
         child.failures = 1 if quiet else child.failures + 1
         child.failed_ms = now_ms
         delay_ms = self.backoff.delay_ms(child.failures, self.runtime.random.random())
-        group = companions(self.strategy, list(self._children.values()), child)
+        group = companions(self.strategy, self._children.values(), child)
         for each in group:
             each.restarting = True
         then = partial(self._revive_later, group, delay_ms)
         deadline_ns = halting.deadline_in(self._mailbox, halting.HALT_MS)
         mailboxes = [each.mailbox for each in group]
-        halting.HaltInTurn(self._mailbox.scheduler, mailboxes, deadline_ns, then, final=False)
+        HaltInTurn(self._mailbox.scheduler, mailboxes, deadline_ns, then, final=False)
 
     def _revive_later(self, group: list[Child], delay_ms: int) -> None:
         """All of them are suspended."""

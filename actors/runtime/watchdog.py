@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
 
+from actors.runtime.errors import RuntimeClosedError
 from actors.runtime.waiting import allocate_lock
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ class Watchdog:
         reported = False
         while not self._closed.acquire(timeout=self._limit_ms / 1000):
             scheduler = self._scheduler()
-            if scheduler is None or scheduler.closed:
+            if scheduler is None:
                 return
             if self._seen:
                 self._seen = reported = False
-                scheduler.inbound.append(self._beat)
-                scheduler.wake_from_afar()
+                try:
+                    scheduler.handover.call(self._beat)
+                except RuntimeClosedError:
+                    return
             elif not reported:
                 reported = True
                 self._report(scheduler)

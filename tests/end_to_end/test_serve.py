@@ -60,15 +60,13 @@ def config(tmp_path: Path, chat: ChatService) -> Path:
 
 
 def test_sigterm_takes_back_what_shows_and_ends_with_0(config: Path, chat: ChatService) -> None:
-    with server(str(config)) as livesign:
-        client = RawClient(config.parent / "livesign.sock")
-        received = {"type": "received", "conversation": "c", "message": "m", "direct": True, "mentioned": True}
+    with server(str(config)) as livesign, RawClient(config.parent / "livesign.sock") as client:
+        received = {"type": "received", "conversation": "c", "message": "m", "direct": False, "mentioned": True}
         assert client.send(id="1", **received) == {"type": "ack", "id": "1", "result": "applied"}
         assert client.send(id="2", type="thinking", conversation="c", message="m")["result"] == "applied"
         eventually(lambda: chat.marks() == ["🤔"] and chat.left() == (1, 1), "thinking and typing show")
         livesign.signal(signal.SIGTERM)
         assert client.receive()["type"] == "closing"
-        client.close()
         assert livesign.exit_code() == 0
         assert chat.left() == (0, 0)
         assert "secret-of-the-bot" not in livesign.text
@@ -96,12 +94,11 @@ def test_a_second_server_on_the_same_socket_is_refused(config: Path) -> None:
         assert "running already" in second.text
         second.close()
         assert first.runs
-        RawClient(config.parent / "livesign.sock").close()
+        RawClient(config.parent / "livesign.sock").close()  # it still listens
 
 
 def test_a_second_signal_ends_a_stop_that_hangs(config: Path, chat: ChatService) -> None:
-    with server(str(config)) as livesign:
-        client = RawClient(config.parent / "livesign.sock")
+    with server(str(config)) as livesign, RawClient(config.parent / "livesign.sock") as client:
         client.send(type="thinking", conversation="c", message="hangs")
         eventually(lambda: chat.marks() == ["🤔"], "the run shows")
         chat.rules({"outcome": "hang"})
@@ -110,12 +107,9 @@ def test_a_second_signal_ends_a_stop_that_hangs(config: Path, chat: ChatService)
         livesign.signal(signal.SIGTERM)
         assert livesign.exit_code() == 1
         assert "before everything that shows could be taken back" in livesign.text
-        client.close()
     chat.rules()
     assert chat.left()[0] == 1
-    subprocess.run(
-        [sys.executable, "-c", _CLEAN_UP, f"{chat.base_url}/v1/chats/c/messages/hangs/marks"], check=True
-    )
+    subprocess.run([sys.executable, "-c", _CLEAN_UP, f"{chat.base_url}/v1/chats/c/messages/hangs/marks"], check=True)
 
 
 _CLEAN_UP = """
@@ -127,7 +121,7 @@ urllib.request.urlopen(urllib.request.Request(sys.argv[1], method="DELETE", head
 
 def test_a_reload_that_is_refused_changes_nothing_and_says_why(config: Path, chat: ChatService) -> None:
     good = config.read_text()
-    with server(str(config)) as livesign:
+    with server(str(config)) as livesign, RawClient(config.parent / "livesign.sock") as client:
         config.write_text(good + '\n[ack]\nscope = "everywhere"\nemojy = "👀"\n')
         livesign.signal(signal.SIGHUP)
         assert "reload refused" in livesign.line_with("ack.scope")
@@ -135,14 +129,12 @@ def test_a_reload_that_is_refused_changes_nothing_and_says_why(config: Path, cha
         config.write_text(good + '\n[accounts.second]\nplatform = "sandbox"\n[ack]\nscope = "all"\n')
         livesign.signal(signal.SIGHUP)
         assert "added second" in livesign.line_with("reloaded")
-        client = RawClient(config.parent / "livesign.sock")
         event = {"type": "received", "account": "bot", "conversation": "c", "message": "r", "direct": True}
         assert client.send(id="1", **event)["result"] == "applied"
         eventually(lambda: chat.marks() == ["👀"], "the new scope holds")
         done = {"type": "silent", "account": "bot", "conversation": "c", "message": "r"}
         assert client.send(id="2", **done)["result"] == "applied"
         eventually(lambda: chat.left() == (0, 0), "everything is gone")
-        client.close()
 
 
 def test_without_a_configuration_there_is_a_chat_to_watch(tmp_path: Path) -> None:

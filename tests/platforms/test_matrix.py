@@ -52,9 +52,7 @@ def made(command: Command, credentials: Credentials = CREDENTIALS) -> Request:
 def test_a_mark_is_an_annotation_sent_under_the_idempotency_key() -> None:
     request = made(SET)
     assert (request.method, request.path) == ("PUT", f"{ROOM_PATH}/send/m.reaction/livesign-1")
-    assert json.loads(request.body) == {
-        "m.relates_to": {"rel_type": "m.annotation", "event_id": EVENT, "key": "👀"}
-    }
+    assert json.loads(request.body) == {"m.relates_to": {"rel_type": "m.annotation", "event_id": EVENT, "key": "👀"}}
     values = schemas.matrix_send().check(request.path, request.body)
     assert values == {"roomId": ROOM, "eventType": "m.reaction", "txnId": "livesign-1"}
 
@@ -89,9 +87,7 @@ def test_typing_is_for_the_room_whatever_the_thread() -> None:
 
 def test_every_segment_of_a_path_is_encoded() -> None:
     request = made(replace(REMOVE, handle=V3_EVENT, idempotency_key="a/b?c#d e"))
-    assert request.path == (
-        f"{ROOM_PATH}/redact/%24acR1l0raoZnm60CBwAVgqbZqoO%2FmYU81xysh1u7XcJk%2B/a%2Fb%3Fc%23d%20e"
-    )
+    assert request.path == (f"{ROOM_PATH}/redact/%24acR1l0raoZnm60CBwAVgqbZqoO%2FmYU81xysh1u7XcJk%2B/a%2Fb%3Fc%23d%20e")
     assert schemas.matrix_redact().check(request.path, request.body)["eventId"] == V3_EVENT
 
 
@@ -196,9 +192,7 @@ def test_our_own_mark_among_others_is_the_one_that_is_redacted() -> None:
 
 
 def test_the_form_of_the_key_does_not_matter() -> None:
-    found = ADAPTER.follow_up(
-        replace(LOOKING, emoji="⚡"), CREDENTIALS, page(annotation("$o", USER, "⚡\ufe0f"))
-    )
+    found = ADAPTER.follow_up(replace(LOOKING, emoji="⚡"), CREDENTIALS, page(annotation("$o", USER, "⚡\ufe0f")))
     assert found is not None
     assert found.handle == "$o"
 
@@ -212,9 +206,7 @@ def test_the_search_goes_on_to_the_next_page() -> None:
     assert third == replace(REMOVE, handle="$ours")
 
 
-@pytest.mark.parametrize(
-    "events", [(), ("x", None, {}), ({"sender": USER},), ({"sender": USER, "content": []},)]
-)
+@pytest.mark.parametrize("events", [(), ("x", None, {}), ({"sender": USER},), ({"sender": USER, "content": []},)])
 def test_where_no_mark_of_ours_is_found_nothing_is_left_to_remove(events: tuple[Any, ...]) -> None:
     response = page(*events)
     assert ADAPTER.follow_up(LOOKING, CREDENTIALS, response) is None

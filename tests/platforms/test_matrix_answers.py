@@ -13,9 +13,7 @@ K = OutcomeKind
 
 
 def test_a_mark_s_event_id_is_its_handle() -> None:
-    assert ADAPTER.outcome(SET, answer(200, {"event_id": "$r:example.org"})) == Outcome(
-        K.OK, handle="$r:example.org"
-    )
+    assert ADAPTER.outcome(SET, answer(200, {"event_id": "$r:example.org"})) == Outcome(K.OK, handle="$r:example.org")
 
 
 def test_other_successes_are_ok() -> None:

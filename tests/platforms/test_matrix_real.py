@@ -137,9 +137,7 @@ def test_each_refusal_of_a_real_server_has_its_outcome(scene: Scene) -> None:
 
 def test_typing_for_somebody_else_is_a_wrong_configuration(scene: Scene) -> None:
     server = running()
-    credentials = Credentials(
-        token=scene.bot.token, base_url=server.base_url, options={"user_id": scene.alice.user_id}
-    )
+    credentials = Credentials(token=scene.bot.token, base_url=server.base_url, options={"user_id": scene.alice.user_id})
     platform = HttpPlatform(adapter("matrix"), credentials)
     assert outcome_of(platform, scene.command(Op.TYPING_START)).kind is K.BAD_REQUEST
     platform.close()

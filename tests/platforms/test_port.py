@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from actors.platforms import port
 from actors.platforms.matrix import MatrixAdapter
 from actors.platforms.port import HttpPlatform
-from actors.platforms.spec import Credentials, HttpAdapter, Request, Response
+from actors.platforms.spec import Credentials, Request, Response
 from actors.platforms.telegram import TelegramAdapter
 from actors.platforms.transport import NoAnswer, NotSent
 from actors.presence.terms import OK, Command, Op, Outcome, OutcomeKind
@@ -27,9 +28,7 @@ GROUP = "-1001234567890"
 SET = Command(Op.SET, GROUP, None, "42", "👀")
 TYPING = Command(Op.TYPING_START, GROUP, "7")
 DONE = Response(200, {}, b'{"ok":true,"result":true}')
-NO_THREAD = Response(
-    400, {}, b'{"ok":false,"error_code":400,"description":"Bad Request: message thread not found"}'
-)
+NO_THREAD = Response(400, {}, b'{"ok":false,"error_code":400,"description":"Bad Request: message thread not found"}')
 
 
 def telegram(answer: Any) -> tuple[HttpPlatform, FunctionTransport]:
@@ -253,6 +252,16 @@ def test_waiting_for_another_call_s_introduction_ends_at_the_own_deadline() -> N
     assert outcomes == [OK]
 
 
+def test_a_call_s_deadline_runs_from_the_moment_it_is_asked_for() -> None:
+    platform, transport = telegram(DONE)
+    outcomes: list[Outcome] = []
+    platform.call(SET, 10, outcomes.append)
+    time.sleep(0.02)  # the hub is busy with something else
+    gevent.sleep(0.001)
+    assert [(outcome.kind, outcome.detail) for outcome in outcomes] == [(K.TRANSIENT, "deadline")]
+    assert transport.seen == []
+
+
 # --- end --------------------------------------------------------------------------------
 
 
@@ -286,8 +295,3 @@ def test_a_closed_platform_makes_no_call() -> None:
 def test_a_platform_without_a_base_url_needs_one() -> None:
     with pytest.raises(ValueError, match="needs a base_url"):
         HttpPlatform(MatrixAdapter(), Credentials(token="t"))
-
-
-def test_an_adapter_is_an_abstract_class() -> None:
-    with pytest.raises(TypeError):
-        HttpAdapter()  # type: ignore[abstract]

@@ -54,8 +54,7 @@ def test_the_guide_s_example_is_a_whole_platform() -> None:
     found = re.search(r"complete::\n\n(.*?)\nThe line", guide, re.DOTALL)
     assert found is not None
     scope: dict[str, Any] = {
-        each.__name__: each
-        for each in (PlatformSpec, LaneRules, Limit, HttpAdapter, Request, Outcome, OutcomeKind, Op)
+        each.__name__: each for each in (PlatformSpec, LaneRules, Limit, HttpAdapter, Request, Outcome, OutcomeKind, Op)
     }
     scope |= {name: getattr(answers, name) for name in ("segment", "json_object", "text_at", "by_status")}
     exec(textwrap.dedent(found.group(1)), scope)

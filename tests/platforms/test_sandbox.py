@@ -126,9 +126,7 @@ def test_options_choose_the_model() -> None:
     assert ADAPTER.spec.rules.reactions == "replace"
 
 
-@pytest.mark.parametrize(
-    ("lifetime_ms", "keepalive_ms"), [("5000", 3_000), ("1000", 600), ("0", 0), ("60000", 3_000)]
-)
+@pytest.mark.parametrize(("lifetime_ms", "keepalive_ms"), [("5000", 3_000), ("1000", 600), ("0", 0), ("60000", 3_000)])
 def test_typing_is_refreshed_before_it_fades(lifetime_ms: str, keepalive_ms: int) -> None:
     assert SandboxAdapter({"typing_lifetime_ms": lifetime_ms}).spec.keepalive_ms == keepalive_ms
 

@@ -124,9 +124,7 @@ def test_the_emojis_are_the_73_of_the_specification() -> None:
 def test_the_variation_selector_is_stripped(emoji: str) -> None:
     bare = emoji.replace("\ufe0f", "")
     assert ADAPTER.normalise(emoji) == bare
-    assert made(Command(Op.SET, GROUP, None, "42", emoji))[1]["reaction"] == [
-        {"type": "emoji", "emoji": bare}
-    ]
+    assert made(Command(Op.SET, GROUP, None, "42", emoji))[1]["reaction"] == [{"type": "emoji", "emoji": bare}]
 
 
 @pytest.mark.parametrize("emoji", ["✅", "❌", "⏳", "🧠", "🛠", "👍🏽", "ok", ""])
@@ -243,18 +241,14 @@ def test_the_code_in_the_body_counts_before_the_status() -> None:
     assert ADAPTER.outcome(SET, answer(200, body)).kind is K.FORBIDDEN
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(401, K.AUTH), (403, K.FORBIDDEN), (404, K.AUTH), (503, K.TRANSIENT)]
-)
+@pytest.mark.parametrize(("status", "kind"), [(401, K.AUTH), (403, K.FORBIDDEN), (404, K.AUTH), (503, K.TRANSIENT)])
 def test_an_answer_that_is_not_json_has_the_class_of_its_status(status: int, kind: OutcomeKind) -> None:
     assert ADAPTER.outcome(SET, answer(status, b"<html>")).kind is kind
 
 
 # --- targets that are not what they seemed ----------------------------------------------
 
-UPGRADED = failure(
-    400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-1009876543210
-)
+UPGRADED = failure(400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-1009876543210)
 
 
 def test_typing_follows_a_group_to_its_new_id() -> None:

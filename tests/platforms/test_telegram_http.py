@@ -44,9 +44,7 @@ def platform(stub: TelegramStub) -> Iterator[HttpPlatform]:
     made.close()
 
 
-def test_a_run_shows_its_marks_and_typing_on_one_connection(
-    stub: TelegramStub, platform: HttpPlatform
-) -> None:
+def test_a_run_shows_its_marks_and_typing_on_one_connection(stub: TelegramStub, platform: HttpPlatform) -> None:
     for emoji in ("👀", "🤔", "👨\u200d💻", "⚡\ufe0f"):
         assert outcome_of(platform, Command(Op.SET, GROUP, None, "42", emoji)) == OK
     assert stub.reactions == {(CHAT, 42): ["⚡"]}
@@ -64,9 +62,7 @@ def test_the_general_topic_and_the_others_are_told_apart(stub: TelegramStub, pla
     assert stub.typing == [(CHAT, 1), (CHAT, 7), (CHAT, 1)]
 
 
-def test_a_deleted_topic_is_gone_and_typing_shows_nowhere_else(
-    stub: TelegramStub, platform: HttpPlatform
-) -> None:
+def test_a_deleted_topic_is_gone_and_typing_shows_nowhere_else(stub: TelegramStub, platform: HttpPlatform) -> None:
     stub.topics[CHAT] = {1, 8}
     assert outcome_of(platform, Command(Op.TYPING_START, GROUP, "7", forum=True)).kind is K.GONE
     assert (stub.typing, len(stub.calls)) == ([], 1)
@@ -133,9 +129,7 @@ def test_a_call_without_an_answer_in_time_is_unknown(
     assert len(stub.calls) == 2
 
 
-@pytest.mark.parametrize(
-    "cut", [0, 10, 60, 100], ids=["at once", "in the status", "in the head", "in the body"]
-)
+@pytest.mark.parametrize("cut", [0, 10, 60, 100], ids=["at once", "in the status", "in the head", "in the body"])
 def test_a_connection_that_closes_mid_way_is_unknown_and_nothing_is_sent_twice(
     stub: TelegramStub, platform: HttpPlatform, cut: int
 ) -> None:
@@ -189,9 +183,7 @@ def test_the_token_is_in_no_text_after_every_kind_of_failure(
         for command in (SET, CLEAR, TYPING):
             stub.script.extend(troubles)
             texts += [repr(outcome_of(platform, command, deadline_ms=150)) for _ in troubles]
-        broken = HttpPlatform(
-            adapter("telegram"), Credentials(token=f"{TOKEN}", base_url="http://127.0.0.1:9")
-        )
+        broken = HttpPlatform(adapter("telegram"), Credentials(token=f"{TOKEN}", base_url="http://127.0.0.1:9"))
         texts.append(repr(outcome_of(broken, SET)))
         texts.append(repr(vars(broken)))
         platform.call(SET, 5_000, lambda outcome: texts.append(repr(outcome)))

@@ -107,9 +107,7 @@ def test_aiogram_means_what_we_mean(stub: TelegramStub) -> None:
     assert len(theirs) == len(COMMANDS)
 
 
-def test_python_telegram_bot_understands_the_stub_s_errors(
-    stub: TelegramStub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_telegram_bot_understands_the_stub_s_errors(stub: TelegramStub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTB_TIMEDELTA", "true")
     errors = pytest.importorskip("telegram.error")
 

@@ -21,9 +21,7 @@ DELETE = Request("DELETE", "/v1/marks")
 
 
 @contextmanager
-def against(
-    script: Script, connections: int = 2, **options: Any
-) -> Iterator[tuple[RawServer, GeventTransport]]:
+def against(script: Script, connections: int = 2, **options: Any) -> Iterator[tuple[RawServer, GeventTransport]]:
     with RawServer(script) as peer:
         transport = GeventTransport(peer.url + "/api", connections, **options)
         try:

@@ -34,6 +34,21 @@ def always_ok(begin: Begin, at_ms: int) -> Outcome:
     return OK
 
 
+def forbidding(conversation: str, until_ms: int = 1 << 60) -> Callable[[Begin, int], Outcome]:
+    """Everything is forbidden in one conversation until then."""
+
+    def answer(begin: Begin, at_ms: int) -> Outcome:
+        forbidden = begin.command.conversation == conversation and at_ms < until_ms
+        return refusal("forbidden") if forbidden else OK
+
+    return answer
+
+
+def down_until(until_ms: int, kind: str = "transient") -> Callable[[Begin, int], Outcome]:
+    """Every call fails until then."""
+    return lambda begin, at_ms: refusal(kind) if at_ms < until_ms else OK
+
+
 @dataclass
 class World:
     """Runs lanes as a driver would: begins what may begin, answers after ``latency_ms``, sleeps until woken."""

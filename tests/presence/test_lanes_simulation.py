@@ -11,7 +11,16 @@ import pytest
 from actors.presence.lanes import Begin, Lanes
 from actors.presence.pacing import Limit
 from actors.presence.terms import (
-    Command, LaneRules, MarkReport, Op, Outcome, OutcomeKind, Rank, Report, RetryRules, TypingReport,
+    Command,
+    LaneRules,
+    MarkReport,
+    Op,
+    Outcome,
+    OutcomeKind,
+    Rank,
+    Report,
+    RetryRules,
+    TypingReport,
 )  # fmt: skip
 from tests.presence.lane_world import make_lanes
 
@@ -259,9 +268,9 @@ class Simulation:
 
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("number", range(len(LIMITS)))
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_faulty_world_never_sees_a_limit_overrun_and_ends_clean(rules: str, number: int, seed: int) -> None:
-    concurrency = (1, 2, 4, 8)[seed % 4]
+    concurrency = (1, 8, 4, 2)[(number + 2 * seed) % 4]
     world = Simulation(1_000 * number + seed, LIMITS[number], RULES[rules], concurrency)
     world.run(1_500)
     assert world.calls > 60

@@ -87,8 +87,9 @@ def test_going_back_joins_the_call_in_flight() -> None:
 
 
 def test_a_platform_without_reactions_is_never_called() -> None:
-    stand = Stand("none").show("A").show()
+    stand = Stand("none").show("A")
     assert stand.lane.settled
+    stand.show()
     assert stand.results == [("A", OutcomeKind.FORBIDDEN), (None, None)]
 
 
@@ -161,8 +162,9 @@ def test_a_mark_wanted_back_before_its_removal_began_just_stays() -> None:
 
 
 def test_a_mark_wanted_back_while_the_swap_is_begun_comes_back_behind_it() -> None:
-    stand = Stand().on("A").show("B").begin().show("A").end().settle()
-    assert stand.calls == ["set B", "remove A", "set A", "remove B"]
+    stand = Stand().on("A").show("B").begin().show("A").end().call(OK)
+    assert stand.results == []
+    assert stand.settle().calls == ["set B", "remove A", "set A", "remove B"]
     assert stand.results == [("A", None)]
 
 

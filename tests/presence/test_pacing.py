@@ -1,4 +1,4 @@
-"""Budgets never overrun, blocks bind exactly what they name, and nothing is kept longer than it means something."""
+"""Budgets are never overrun, whoever calls and whenever, and are used as far as they go."""
 
 from __future__ import annotations
 
@@ -6,42 +6,10 @@ import random
 
 import pytest
 
-from actors.presence.pacing import ACCOUNT, Limit, Pacing, ScopeKey
-from actors.presence.terms import Command, Op, Rank
-
-
-def call(op: Op = Op.SET, conversation: str = "c", message: str | None = "m", thread: str | None = None) -> Command:
-    return Command(op, conversation, thread, message)
-
-
-def spend_greedily(
-    pacing: Pacing, until_ms: int, rank: Rank = Rank.TERMINAL, command: Command | None = None, from_ms: int = 0
-) -> list[int]:
-    """Start a call whenever one is allowed, believing what ``check`` says about waiting."""
-    command = command or call()
-    starts, now_ms = [], from_ms
-    while now_ms < until_ms:
-        wait_ms = pacing.check(command, rank, now_ms)
-        if wait_ms:
-            assert wait_ms > now_ms
-            now_ms = wait_ms
-        else:
-            pacing.spend(command, now_ms)
-            starts.append(now_ms)
-    return starts
-
-
-def fullest_window(starts: list[int], window_ms: int) -> int:
-    """Most starts in any half-open window of this length."""
-    fullest = first = 0
-    for last, at_ms in enumerate(starts):
-        while starts[first] <= at_ms - window_ms:
-            first += 1
-        fullest = max(fullest, last - first + 1)
-    return fullest
-
-
-# --- budgets ---------------------------------------------------------------------------------------------------
+from actors.presence.limits import routes
+from actors.presence.pacing import Limit, Pacing
+from actors.presence.terms import Op, Rank
+from tests.presence.pacing_calls import call, fullest_window, spend_greedily
 
 
 @pytest.mark.parametrize(
@@ -189,7 +157,7 @@ def test_an_unknown_limit_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(("per_ms", "count", "burst"), [(0, 1, None), (1, 0, None), (1, 3, 4), (1, 3, 0)])
 def test_a_limit_that_makes_no_sense_is_refused(per_ms: int, count: int, burst: int | None) -> None:
-    with pytest.raises(ValueError, match="at least 1|between 1 and"):
+    with pytest.raises(ValueError, match=r"at least 1|between 1 and"):
         Limit(per_ms, count, burst)
 
 
@@ -210,188 +178,9 @@ def test_other_limits_keep_what_was_spent_and_blocked() -> None:
     assert pacing.check(call(), Rank.TERMINAL, 1_000) == 1_500
 
 
-# --- blocks -----------------------------------------------------------------------------------------------------
-
-
-def test_retry_after_blocks_the_whole_account_where_it_says_so() -> None:
-    pacing = Pacing({})
-    assert pacing.block(call(), "account", 2_000, 10) == ACCOUNT
-    assert pacing.check(call(Op.TYPING_STOP, "d"), Rank.TERMINAL, 10) == 2_010
-    assert pacing.check(call(Op.TYPING_STOP, "d"), Rank.TERMINAL, 2_010) == 0
-
-
-def test_retry_after_blocks_one_conversation_and_all_kinds_of_calls_there() -> None:
-    pacing = Pacing({})
-    pacing.block(call(), "conversation", 2_000, 0)
-    assert pacing.check(call(Op.TYPING_START), Rank.TYPING, 0) == 2_000
-    assert pacing.check(call(conversation="d"), Rank.TYPING, 0) == 0
-
-
-def test_retry_after_of_a_route_leaves_the_other_kind_and_other_conversations_alone() -> None:
-    pacing = Pacing({})
-    assert pacing.block(call(), "route", 2_000, 0) == ScopeKey("route", "marks", "c")
-    assert pacing.check(call(Op.REMOVE), Rank.TERMINAL, 0) == 2_000
-    assert pacing.check(call(Op.TYPING_START), Rank.TYPING, 0) == 0
-    assert pacing.check(call(conversation="d"), Rank.TERMINAL, 0) == 0
-
-
-def test_a_route_that_counts_per_account_is_blocked_per_account() -> None:
-    pacing = Pacing({"account.remove": Limit(3_300, 1)})
-    assert pacing.block(call(Op.REMOVE), "route", 9_000, 0) == ScopeKey("route", "remove")
-    assert pacing.check(call(Op.REMOVE, "d"), Rank.TERMINAL, 0) == 9_000
-    assert pacing.check(call(Op.SET), Rank.TERMINAL, 0) == 0
-
-
-def test_retry_after_wins_over_a_budget_that_has_tokens_and_the_budget_over_a_short_one() -> None:
-    pacing = Pacing({"account": Limit(10_000, 1)})
-    pacing.spend(call(), 0)
-    pacing.block(call(), "account", 1_000, 0)
-    assert pacing.check(call(), Rank.TERMINAL, 0) == 10_000
-    pacing.block(call(), "account", 60_000, 100)
-    assert pacing.check(call(), Rank.TERMINAL, 50_000) == 60_100
-
-
-def test_the_end_of_a_block_only_moves_forward() -> None:
-    pacing = Pacing({})
-    pacing.block(call(), "account", 25_000, 0)
-    pacing.block(call(), "account", 1_000, 100)
-    assert pacing.check(call(), Rank.TERMINAL, 2_000) == 25_000
-    pacing.block(call(), "account", 37_000, 1_000)
-    assert pacing.check(call(), Rank.TERMINAL, 25_000) == 38_000
-
-
-def test_an_unsaid_scope_is_the_conversation_until_a_second_one_is_limited_within_ten_seconds() -> None:
-    pacing = Pacing({})
-    assert pacing.block(call(conversation="a"), None, 1_000, 0).conversation == "a"
-    assert pacing.block(call(conversation="a"), None, 1_000, 5_000).conversation == "a"
-    assert pacing.check(call(conversation="b"), Rank.TERMINAL, 5_000) == 0
-    assert pacing.block(call(conversation="b"), None, 3_000, 15_000) == ACCOUNT
-    assert pacing.check(call(conversation="z"), Rank.TERMINAL, 15_000) == 18_000
-
-
-def test_two_conversations_limited_far_apart_are_two_conversations() -> None:
-    pacing = Pacing({})
-    pacing.block(call(conversation="a"), None, 1_000, 0)
-    assert pacing.block(call(conversation="b"), None, 1_000, 10_001).conversation == "b"
-
-
-def test_a_conversation_named_by_the_platform_does_not_make_it_the_account() -> None:
-    pacing = Pacing({})
-    pacing.block(call(conversation="a"), "conversation", 1_000, 0)
-    assert pacing.block(call(conversation="b"), "conversation", 1_000, 1).conversation == "b"
-    assert pacing.block(call(conversation="d"), None, 1_000, 2).conversation == "d"
-
-
-def test_a_limit_without_a_time_blocks_longer_each_time_and_is_forgiven_in_the_end() -> None:
-    pacing = Pacing({})
-    now_ms = 0
-    for expected_ms in (5_000, 10_000, 20_000, 40_000):
-        pacing.block(call(), "account", None, now_ms)
-        assert pacing.check(call(), Rank.TERMINAL, now_ms) == now_ms + expected_ms
-        now_ms += expected_ms
-    for _ in range(20):
-        pacing.block(call(), "account", None, now_ms)
-        now_ms = pacing.check(call(), Rank.TERMINAL, now_ms)
-    pacing.block(call(), "account", None, now_ms)
-    assert pacing.check(call(), Rank.TERMINAL, now_ms) == now_ms + 300_000
-    now_ms += 86_400_000
-    pacing.block(call(), "account", None, now_ms)
-    assert pacing.check(call(), Rank.TERMINAL, now_ms) == now_ms + 5_000
-
-
-# --- what a limit teaches ---------------------------------------------------------------------------------------
-
-
-def test_after_a_block_the_backlog_leaves_one_by_one() -> None:
-    pacing = Pacing({})
-    pacing.block(call(), "account", 2_000, 0)
-    starts = [at_ms for at_ms in spend_greedily(pacing, 5_000)]
-    assert starts[:4] == [2_000, 2_300, 2_600, 2_900]
-
-
-def test_after_a_block_no_burst_comes_out_of_a_bucket_that_filled_meanwhile() -> None:
-    pacing = Pacing({"account": Limit(10_000, 20, burst=10)})
-    pacing.block(call(), "account", 60_000, 0)
-    starts = spend_greedily(pacing, 70_000)
-    assert starts[0] == 60_000
-    assert fullest_window(starts, 1_000) == 1
-
-
-def test_a_limited_scope_is_slower_for_a_while_and_recovers() -> None:
-    limit = Limit(10_000, 10, burst=1)
-    pacing = Pacing({"account": limit})
-    pacing.block(call(), "account", 1_000, 0)
-    starts = spend_greedily(pacing, 120_000)
-    assert len([at_ms for at_ms in starts if at_ms < 31_000]) == 15
-    assert len([at_ms for at_ms in starts if 60_000 <= at_ms < 90_000]) == 30
-    assert pacing.learned(120_000) == {}
-
-
-def test_each_further_limit_doubles_the_distance_up_to_a_minute() -> None:
-    pacing = Pacing({})
-    distances = []
-    now_ms = 0
-    for _ in range(10):
-        pacing.block(call(), "account", 1_000, now_ms)
-        distances.append(pacing.learned(now_ms)[ACCOUNT])
-        now_ms += 1_000
-    assert distances[:4] == [300, 600, 1_200, 2_400]
-    assert distances[-1] == 60_000
-
-
-def test_answers_to_calls_already_under_way_are_no_second_lesson() -> None:
-    pacing = Pacing({})
-    for at_ms in (1_000, 1_001, 1_002):
-        pacing.block(call(), "account", 1_000, at_ms, begun_ms=900)
-    assert pacing.learned(1_002) == {ACCOUNT: 300}
-    assert pacing.check(call(), Rank.TERMINAL, 1_002) == 2_002
-    pacing.block(call(), "account", 1_000, 2_200, begun_ms=2_100)
-    assert pacing.learned(2_200) == {ACCOUNT: 600}
-
-
-def test_what_was_learned_can_be_taken_over_by_a_new_process() -> None:
-    old, new = Pacing({}), Pacing({})
-    old.block(call(), None, 1_000, 0)
-    new.learn(old.learned(500), 7_000)
-    assert spend_greedily(new, 8_000, from_ms=7_000) == [7_000, 7_300, 7_600, 7_900]
-    assert new.check(call(conversation="d"), Rank.TERMINAL, 7_900) == 0
-
-
-def test_an_account_that_comes_back_is_slowed_without_a_block() -> None:
-    pacing = Pacing({})
-    pacing.slow(1_000)
-    assert spend_greedily(pacing, 2_000, from_ms=1_000) == [1_000, 1_300, 1_600, 1_900]
-    pacing.slow(2_000)
-    assert pacing.learned(2_000) == {ACCOUNT: 300}
-
-
-def test_blocks_are_listed_while_they_last() -> None:
-    pacing = Pacing({})
-    pacing.block(call(), "conversation", 2_000, 0)
-    assert pacing.blocks(1_999) == {ScopeKey("conversation", "", "c"): 2_000}
-    assert pacing.blocks(2_000) == {}
-
-
-# --- memory -----------------------------------------------------------------------------------------------------
-
-
-def test_budgets_of_quiet_conversations_are_forgotten_as_others_are_used() -> None:
-    pacing = Pacing({"conversation": Limit(1_000, 1), "message": Limit(1_000, 1)})
-    most = 0
-    for number in range(50_000):
-        pacing.spend(call(conversation=f"c{number}", message=f"m{number}"), number)
-        most = max(most, len(pacing))
-    assert most < 6_000
-    for number in range(6_000):
-        pacing.spend(call(conversation="c", message="m"), 60_000 + number)
-    assert len(pacing) < 10
-
-
-def test_blocks_that_are_over_and_forgotten_leave_nothing() -> None:
-    pacing = Pacing({})
-    for number in range(1_000):
-        pacing.block(call(conversation=f"c{number}"), "conversation", 1_000, 0)
-    pacing.sweep(1_000)
-    assert len(pacing) == 1_000
-    pacing.sweep(3_600_000)
-    assert len(pacing) == 0
+@pytest.mark.parametrize(("limit", "interval_us"), [
+    (Limit(1, 7, burst=1), 143), (Limit(1_000, 3, burst=1), 333_334), (Limit(1_000, 4, burst=1), 250_000),
+    (Limit(60_000, 20, burst=5), 3_750_000),
+])  # fmt: skip
+def test_intervals_are_whole_microseconds_rounded_up(limit: Limit, interval_us: int) -> None:
+    assert routes({"account": limit}, 0.0)[Op.SET].account[0].interval_us == interval_us

@@ -182,9 +182,7 @@ def test_a_request_gives_up_in_words(server: Server, client: Client) -> None:
     assert client.unacknowledged == 1
 
 
-def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(
-    server: Server, client: Client
-) -> None:
+def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(server: Server, client: Client) -> None:
     for message in "abc":
         client.send(Thinking(conversation="c", message=message, id=message))
     server.accept()
@@ -279,9 +277,7 @@ def test_stats_are_asked_for(server: Server, client: Client) -> None:
         assert client.stats() == {"events": 5}
 
 
-def test_it_pings_and_notices_silence(
-    server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_pings_and_notices_silence(server: Server, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "PING_S", 0.02)
     monkeypatch.setattr(link, "SILENCE_S", 0.1)
     server.accept()
@@ -294,9 +290,7 @@ def test_it_pings_and_notices_silence(
     server.accept()
 
 
-def test_on_reply_hears_everything_but_pongs_and_may_fail(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_on_reply_hears_everything_but_pongs_and_may_fail(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     heard: list[Reply] = []
 
     def hear(reply: Reply) -> None:

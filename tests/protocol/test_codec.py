@@ -72,9 +72,7 @@ def test_events_have_their_golden_bytes(event: Event, golden: str) -> None:
 
 def test_replies_have_their_golden_bytes() -> None:
     assert encode(Pong()).hex() == "81a474797065a4706f6e67"
-    assert (
-        encode(Ack(id="1", result="late")).hex() == "83a474797065a361636ba26964a131a6726573756c74a46c617465"
-    )
+    assert encode(Ack(id="1", result="late")).hex() == "83a474797065a361636ba26964a131a6726573756c74a46c617465"
     assert encode(Rejected(code="bad_value", detail="on: no", field="on")) == msgpack.packb(
         {"type": "rejected", "code": "bad_value", "detail": "on: no", "field": "on"}
     )
@@ -168,6 +166,18 @@ def test_an_event_may_be_exactly_as_long_as_the_limit() -> None:
     assert fed(padded(MAX_EVENT_BYTES) * 2) == [EVENT, EVENT]
 
 
+def test_many_events_may_come_in_one_piece() -> None:
+    assert fed(encode(EVENT) * 20_000) == [EVENT] * 20_000
+
+
+def test_a_list_or_map_in_an_unknown_field_may_have_64_items() -> None:
+    for items in ([0] * 64, {str(n): n for n in range(64)}):
+        assert fed(msgpack.packb({**GOOD, "x": items})) == [EVENT]
+    for items in ([0] * 65, {str(n): n for n in range(65)}):
+        [error] = fed(msgpack.packb({**GOOD, "x": items}))
+        assert error.fatal
+
+
 def test_the_limit_of_an_event_can_be_lowered() -> None:
     decoder = Decoder(max_event_bytes=1_024)
     good, error = decoder.feed(padded(1_024) + padded(1_025))
@@ -189,6 +199,7 @@ def test_an_unfinished_event_is_counted_and_bounded() -> None:
     "attack",
     [
         b"\xdc\x00\x40" * 1_000,
+        b"\xdc\x03\xe8" * 1_000,
         b"\x81\xa1x" * 1_000,
         bytes.fromhex("9ffd74f7dd74fffdbd"),
         b"\xdd\x7f\xff\xff\xff" * 10,

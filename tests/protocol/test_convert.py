@@ -67,9 +67,7 @@ def test_whole_numbers_as_ids_become_decimal_text() -> None:
         "id": 7,
     }
     event = accepted(source)
-    assert event == Tool(
-        conversation="-100123", message="817", thread="0", call="18446744073709551615", id="7"
-    )
+    assert event == Tool(conversation="-100123", message="817", thread="0", call="18446744073709551615", id="7")
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,7 @@ from protocol.events import (
 
 
 def handle(sent: list[Event], **fields: Any) -> RunHandle:
-    return RunHandle(
-        lambda event: sent.append(normalise(event)), conversation="c", account="a", message="m", **fields
-    )
+    return RunHandle(lambda event: sent.append(normalise(event)), conversation="c", account="a", message="m", **fields)
 
 
 def kinds(sent: list[Event]) -> list[type[Event]]:
@@ -50,9 +48,7 @@ def test_an_accepted_message_opens_as_received() -> None:
     sent: list[Event] = []
     with handle(sent, received={"direct": False, "mentioned": True}, lease_ms=5_000):
         pass
-    assert sent[0] == Received(
-        conversation="c", account="a", message="m", direct=False, mentioned=True, lease_ms=5_000
-    )
+    assert sent[0] == Received(conversation="c", account="a", message="m", direct=False, mentioned=True, lease_ms=5_000)
 
 
 def test_an_exception_is_an_error_that_tells_its_class_and_nothing_else() -> None:

@@ -25,16 +25,12 @@ SCALARS = st.one_of(
     st.text(max_size=20),
     st.binary(max_size=20),
 )
-VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(SCALARS, inner, max_size=4)
-)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(SCALARS, inner, max_size=4))
 NAMES = st.sampled_from(sorted({name for row in EVENT_KINDS.values() for name in row.cls.__struct_fields__}))
 MAPS = st.builds(
     lambda kind, fields, more: {"type": kind, **fields, **more},
     st.sampled_from(sorted(EVENT_KINDS)),
-    st.dictionaries(
-        NAMES, IDS | st.booleans() | st.sampled_from(["slot", "user", "run", "text", "send", "states"])
-    ),
+    st.dictionaries(NAMES, IDS | st.booleans() | st.sampled_from(["slot", "user", "run", "text", "send", "states"])),
     st.dictionaries(NAMES | st.text(max_size=5), VALUES, max_size=2),
 )
 

@@ -145,9 +145,7 @@ def test_a_token_on_the_unix_socket_narrows_the_grant(at_home: Talk) -> None:
     assert isinstance(reply, Rejected)
 
 
-def test_no_token_is_ever_written_down(
-    stranger: Talk, shared: ServerContext, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_token_is_ever_written_down(stranger: Talk, shared: ServerContext, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     stranger.say(hello("hunter2"))
     Talk(shared, None).say(hello("for-all", client="c", session="s"))
@@ -157,9 +155,7 @@ def test_no_token_is_ever_written_down(
         assert secret not in text
 
 
-def test_an_event_for_an_account_without_grant_is_refused_and_goes_nowhere(
-    stranger: Talk, router: Router
-) -> None:
+def test_an_event_for_an_account_without_grant_is_refused_and_goes_nowhere(stranger: Talk, router: Router) -> None:
     stranger.say(hello("for-a"))
     reply = stranger.answer({**THINKING, "account": "b", "id": "e1"})
     assert reply == Rejected(code="unauthorized", field="account", detail="no grant for account 'b'", id="e1")
@@ -223,12 +219,8 @@ def test_a_second_hello_is_refused_and_changes_nothing(stranger: Talk) -> None:
 def test_a_subscriber_only_listens(stranger: Talk, router: Router) -> None:
     stranger.say(hello("watcher", role="subscribe"))
     reply = stranger.answer({**THINKING, "id": "e1"})
-    assert reply == Rejected(
-        code="unauthorized", field="type", detail="this connection's role is subscribe", id="e1"
-    )
-    assert stranger.answer({"type": "subscribe", "id": "e2", "conversation": "c"}) == Ack(
-        id="e2", result="applied"
-    )
+    assert reply == Rejected(code="unauthorized", field="type", detail="this connection's role is subscribe", id="e1")
+    assert stranger.answer({"type": "subscribe", "id": "e2", "conversation": "c"}) == Ack(id="e2", result="applied")
     message = router.messages[-1]
     assert isinstance(message, Subscription)
     state = State(account="a", conversation="c", run="r", phase="done", shown=[], typing=False)
@@ -251,9 +243,7 @@ def test_what_is_not_granted_is_refused(stranger: Talk, router: Router, source: 
     assert not any(isinstance(message, Subscription) for message in router.messages)
 
 
-def test_the_end_of_a_connection_ends_its_subscription_and_its_session(
-    shared: ServerContext, router: Router
-) -> None:
+def test_the_end_of_a_connection_ends_its_subscription_and_its_session(shared: ServerContext, router: Router) -> None:
     stay, go = Talk(shared, local()), Talk(shared, local())
     for talk in (stay, go):
         talk.say({"type": "hello", "session": "bot"})
@@ -268,9 +258,7 @@ def test_the_end_of_a_connection_ends_its_subscription_and_its_session(
 
 def test_what_the_router_still_owes_is_counted(at_home: Talk, router: Router) -> None:
     router.answers = False
-    at_home.say(
-        {**THINKING, "id": "e1"}, THINKING, {"type": "subscribe", "id": "e2"}, {**THINKING, "id": "e1"}
-    )
+    at_home.say({**THINKING, "id": "e1"}, THINKING, {"type": "subscribe", "id": "e2"}, {**THINKING, "id": "e1"})
     assert at_home.dialogue.owed == 2
     for message in router.messages:
         if isinstance(message, (FromClient, Subscription)) and message.event.id is not None:

@@ -9,6 +9,7 @@ import ssl
 import pytest
 from gevent.ssl import SSLContext
 
+from actors import connection
 from actors.server import ListenError
 from actors.server_settings import ServerSettings, TokenGrant
 from protocol.codec import encode
@@ -41,10 +42,9 @@ def test_events_go_in_and_acks_come_back_by_tls() -> None:
         assert peer.receive() == Ack(id="e1", result="applied")
 
 
-def test_nothing_of_a_burst_stays_behind_in_a_decrypted_record() -> None:
-    events = b"".join(
-        encode(Thinking(conversation="c", message=str(n), thread="t" * 200)) for n in range(3_000)
-    )
+def test_nothing_of_a_burst_stays_behind_in_a_decrypted_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "RECV_BYTES", 1_000)
+    events = b"".join(encode(Thinking(conversation="c", message=str(n), thread="t" * 200)) for n in range(3_000))
     with running(SETTINGS) as world:
         peer = world.tls(client())
         peer.send(Hello(token="t0ken"), events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import socket
@@ -98,6 +99,16 @@ def test_a_live_socket_is_never_taken_and_goes_on_serving(path: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.connect(path)
     first.close()
+    UnixListener(path).close()
+
+
+def test_two_that_start_at_the_same_moment_do_not_both_clear_the_way(path: str) -> None:
+    left_over(path)
+    with open(f"{path}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ListenError, match="in use by another process"):
+            UnixListener(path)
+        assert os.path.exists(path)
     UnixListener(path).close()
 
 

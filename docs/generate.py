@@ -1,0 +1,124 @@
+"""Write ``events.md`` and ``configuration.md`` from the types they document: ``python docs/generate.py``.
+
+A test holds that the files are what this prints.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from pathlib import Path
+
+import msgspec
+
+from actors.config_keys import KEYS, Key
+from protocol import events
+
+HERE = Path(__file__).resolve().parent
+NOTE = "<!-- Written by docs/generate.py; change the types instead. -->\n"
+COMMON = ("id", "conversation", "account", "message", "run", "thread", "lease_ms")
+
+
+def events_page() -> str:
+    """Every event and reply with its fields."""
+    lines = ["# Events and replies", "", NOTE, _paragraphs(events), ""]
+    lines += ["## Events", "", "Fields of every event of a run:", "", *_fields(events.RunEvent, COMMON), ""]
+    for cls in _subclasses(events.Event):
+        if cls is not events.RunEvent:
+            skip = COMMON if issubclass(cls, events.RunEvent) else ("id",)
+            lines += _section(cls, skip)
+    lines += ["## Replies", ""]
+    for cls in _subclasses(events.Reply):
+        lines += _section(cls, ())
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def configuration_page() -> str:
+    """Every key of the configuration."""
+    lines = [
+        "# Configuration",
+        "",
+        NOTE,
+        "TOML. Levels: `top` of the file; `account`, under `accounts.NAME`, over the top; `match`, in a `[[match]]` block, "
+        "over the account, a later block over an earlier one; `own`, under `accounts.NAME` only; `condition`, in a "
+        "`[[match]]` block: what it applies to; `token`, in an entry of `server.tokens`. Times are milliseconds, 0 is off "
+        "where it is allowed. `NAME`, `STATE` and `CATEGORY` stand for names.",
+        "",
+        "| key | default | allowed | levels | meaning |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [_key_row(key) for key in KEYS]
+    return "\n".join(lines) + "\n"
+
+
+def _key_row(key: Key) -> str:
+    default = key.default_text or ("" if key.default is None else _plain(key.default))
+    allowed = str(key.kind.allowed).replace("|", "\\|")
+    levels = ", ".join(sorted(level.value for level in key.levels))
+    meaning = key.meaning + (f" ({key.platform} only)" if key.platform else "")
+    return f"| `{key.name}` | {default} | {allowed} | {levels} | {meaning} |"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list | frozenset):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _paragraphs(thing: object) -> str:
+    return inspect.cleandoc(thing.__doc__ or "").replace("``", "`")
+
+
+def _section(cls: type[msgspec.Struct], skip: tuple[str, ...]) -> list[str]:
+    text = _paragraphs(cls) if cls.__doc__ else ""
+    if text.startswith(f"{cls.__name__}("):
+        text = ""
+    fields = _fields(cls, tuple(f.name for f in msgspec.structs.fields(cls) if f.name not in skip))
+    return [f"### {cls.__struct_config__.tag}", "", *([text, ""] if text else []), *([*fields, ""] if fields else [])]
+
+
+def _fields(cls: type[msgspec.Struct], names: tuple[str, ...]) -> list[str]:
+    found = {field.name: field for field in msgspec.structs.fields(cls)}
+    rows = []
+    for name in names:
+        field = found[name]
+        if field.required:
+            default = "required"
+        else:
+            default = "" if field.default in (None, "") else f"default {_plain(field.default)}"
+        rows.append(f"- `{name}`: {_type(field.type)}{', ' + default if default else ''}")
+    return rows
+
+
+def _type(hint: object) -> str:
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return "text" if typing.get_args(hint)[0] is str else "milliseconds"
+    if origin is typing.Literal:
+        return " / ".join(str(value) for value in typing.get_args(hint))
+    args = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+    if origin is list:
+        return f"list of {_type(args[0])}"
+    if origin is dict:
+        return "map"
+    if len(args) == 1:
+        return _type(args[0])
+    return {str: "text", int: "number", bool: "true / false"}.get(hint, str(hint))  # type: ignore[call-overload, no-any-return]
+
+
+def _subclasses(base: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    """In the order of the source."""
+    return [
+        cls
+        for cls in vars(events).values()
+        if isinstance(cls, type) and issubclass(cls, base) and cls not in (base, events.Event, events.Reply)
+    ]
+
+
+PAGES = {"events.md": events_page, "configuration.md": configuration_page}
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), "utf-8")

@@ -1,0 +1,112 @@
+"""A runtime under test: manual or hub driver, both on a manual clock, so that one suite runs on the two and never sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import gevent
+
+from actors.runtime import Actor, GreenletActor, HubDriver, ManualClock, ManualDriver, Runtime
+
+DRIVERS = ("manual", "hub")
+
+
+class Stand:
+    """A runtime, and how to let it work and to let its time pass."""
+
+    def __init__(self, driver: str) -> None:
+        self.driver = driver
+        self.clock = ManualClock()
+        chosen = ManualDriver() if driver == "manual" else HubDriver(watchdog_ms=0)
+        self.runtime = Runtime(chosen, self.clock, name=driver)
+
+    def settle(self) -> None:
+        """Until nothing is left to do at the present time."""
+        if self.driver == "manual":
+            self.runtime.run_until_idle()
+            return
+        if self.runtime.scheduler.owner is None:
+            return
+        self.runtime.call_soon(lambda: None)  # the clock may have moved: have the timers looked at
+        quiet = 0
+        while quiet < 3:
+            gevent.sleep(0)
+            scheduler = self.runtime.scheduler
+            quiet = 0 if scheduler.ready or scheduler.handover or getattr(self.runtime.driver, "_posted", False) else quiet + 1
+
+    def advance(self, ms: int) -> None:
+        """Through the next ``ms``, timer by timer."""
+        if self.driver == "manual":
+            self.runtime.advance(ms)
+            return
+        until_ns = self.clock.now_ns() + ms * 1_000_000
+        self.settle()
+        timers = self.runtime.scheduler.timers
+        while timers.armed and (due_ns := timers.next_ns()) is not None and due_ns <= until_ns:
+            self.clock.set_ns(max(due_ns, self.clock.now_ns()))
+            self.settle()
+        self.clock.set_ns(until_ns)
+        self.settle()
+
+    def close(self) -> None:
+        """Stop everything and look for what is left behind."""
+        runtime = self.runtime
+        runtime.close()
+        assert runtime.actor_count == 0
+        assert runtime.armed_timers == 0
+        assert runtime.backlog == 0
+        assert not runtime.scheduler.halts
+        assert not runtime.scheduler.ended
+
+
+class Recorder(Actor):
+    """Writes down what it lives through; handles a few words specially."""
+
+    def __init__(self, log: list[Any] | None = None, name: str = "") -> None:
+        self.log: list[Any] = [] if log is None else log
+        self.name = name
+
+    def note(self, what: Any) -> None:
+        self.log.append((self.name, what) if self.name else what)
+
+    def on_start(self) -> None:
+        self.note("start")
+
+    def on_stop(self) -> None:
+        self.note("stop")
+
+    def on_failure(self, *exc_info: Any) -> None:
+        self.note("failure")
+
+    def on_receive(self, message: Any) -> Any:
+        if isinstance(message, Call):
+            return message.work(self)
+        if message == "boom":
+            raise ValueError("boom")
+        if message == "log":
+            return list(self.log)
+        self.note(message)
+        return message
+
+
+class GreenletRecorder(Recorder, GreenletActor):
+    """The same with a greenlet of its own."""
+
+
+class Call:
+    """A message that runs in the actor."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self.work = work
+
+
+class Narrow(Recorder):
+    """Room for three messages."""
+
+    mailbox_capacity: ClassVar[int] = 3
+
+
+def plain(log: list[Any]) -> list[Any]:
+    """The log without starts and stops."""
+    return [each for each in log if each not in ("start", "stop", "failure")]

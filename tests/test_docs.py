@@ -1,0 +1,62 @@
+"""What the documentation says is so: generated pages are current, and README's examples do what it shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from actors.config import load
+from actors.simulate import run
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def block(language: str, holding: str) -> str:
+    found = [text for name, text in re.findall(r"```(\w*)\n(.*?)```", README, re.S) if name == language]
+    return next(text for text in found if holding in text)
+
+
+@pytest.mark.parametrize("name", ["events.md", "configuration.md"])
+def test_a_generated_page_is_what_the_types_say(name: str) -> None:
+    page = generator().PAGES[name]()
+    assert (ROOT / "docs" / name).read_text("utf-8") == page, "run: python docs/generate.py"
+
+
+def test_every_file_that_the_readme_links_to_exists() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_configuration_of_the_readme_is_valid() -> None:
+    tree = tomllib.loads(block("toml", "[accounts.support]"))
+    config = load(tree, scenario=True)
+    assert set(config.accounts) == {"support", "ops"}
+    assert config.warnings == ()
+
+
+def test_the_scenario_of_the_readme_gives_the_timeline_that_it_shows() -> None:
+    timeline = run(json.loads(block("json", '"events"'))).timeline()
+    assert timeline.startswith(block("", "0.000  received").rstrip())
+
+
+def test_the_clients_of_the_readme_are_those_of_the_examples() -> None:
+    for language, holding, path in (("python", "AF_UNIX", "raw_client.py"), ("js", "encode", "node/raw_client.mjs")):
+        example = (ROOT / "examples" / path).read_text("utf-8")
+        for name in re.findall(r'"(\w+)"', block(language, holding)):
+            assert name in example, f"{name} of the README is not in examples/{path}"
