@@ -165,14 +165,14 @@ def send(
 ) -> None:
     """Send events to a running livesign and print each answer.
 
-    The answer to an event is applied, duplicate, late (its run has ended),
-    unknown (there is no such run) or rejected, with the reason. A run that is opened here outlives this
-    command: it ends by its own end event, or 10 minutes after its last event.
+    The answer to an event is applied, duplicate, late (its run has ended), unknown (there is no such run) or rejected,
+    with the reason. A run that is opened here outlives this command: it ends by its own end event, or 10 minutes after
+    its last event.
 
     \b
     Examples:
       livesign send thinking -c chat-7 -m 817
-      livesign send received -c chat-7 -m 818 --set direct=true
+      livesign send received -c chat-7 -m 818 --set direct=false --set mentioned=true
       livesign send tool -c chat-7 -m 817 --set name=web_search --set call=1
       livesign send done -c chat-7 -m 817
       jq -c . events.json | livesign send
@@ -191,25 +191,16 @@ def send(
       2  an event or an option makes no sense
       3  no livesign answers there
     """
-    from actors.send import (
-        UnavailableError,
-        UsageError,
-        events_to_send,
-        fields_given,
-        print_answer,
-        send_events,
-        target_of,
-    )
+    from actors import send as sending
 
-    logging.getLogger("livesign.client").addHandler(logging.NullHandler())
-    logging.getLogger("livesign.client").propagate = False
     try:
-        target = target_of(unix, tcp, tls_ca, token_env, timeout_ms)
-        given = fields_given(fields or (), conversation=conversation, message=message, run=run, account=account)
-        code = send_events(events_to_send(event, given, lease_ms), target, lambda answer: print_answer(answer, json))
-    except UsageError as error:
+        target = sending.target_of(unix, tcp, tls_ca, token_env, timeout_ms)
+        given = sending.fields_given(fields or (), conversation=conversation, message=message, run=run, account=account)
+        events = sending.events_to_send(event, given, lease_ms)
+        code = sending.send_events(events, target, lambda answer: sending.print_answer(answer, json))
+    except sending.UsageError as error:
         _fail(USAGE, error.text, error.hint)
-    except UnavailableError as error:
+    except sending.UnavailableError as error:
         hint = "start one with: livesign serve; or name it with --unix or --tcp"
         _fail(UNAVAILABLE, f"no answer from {target.name}: {error}", hint)
     raise typer.Exit(code)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-import logging
+import ssl
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,22 +18,26 @@ from gevent.event import AsyncResult, Event
 from actors.application import Application
 from actors.config import Account, Config, Reload, reload
 from actors.ledger import Ledger, MemoryLedger
+from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
 from actors.platforms.port import HttpPlatform, PlatformPort
+from actors.platforms.spec import Credentials
 from actors.runtime import Runtime
 from actors.sandbox import SandboxOptions, SandboxService
 from actors.server import Server
 
-log = logging.getLogger("livesign")
-
 _GRACE_S = 1.0
 """A drain that has not answered this long after its budget never will."""
+
+
+class AccountError(Exception):
+    """An account cannot be used as it is configured; the text says which one and why."""
 
 
 class Daemon:
     """Built, then `start`-ed, then `stop`-ped, once. All in one thread, whose hub it uses."""
 
     def __init__(self, config: Config, runtime: Runtime | None = None) -> None:
-        """Raises ValueError and OSError where an account's port cannot be made; nothing is left running then."""
+        """Raises AccountError; nothing is left running then."""
         self.runtime = runtime or Runtime(name="livesign")
         self.sandboxes: dict[str, SandboxService] = {}
         """In-process chat services by account."""
@@ -48,7 +52,7 @@ class Daemon:
         self._prepared: dict[str, PlatformPort] = {}
         self._counters: Counter[str] = Counter()
         try:
-            self.application = Application(config, self.runtime, self._port, open_ledger(config.ledger_path))
+            self.application = Application(config, self.runtime, self._port, open_ledger(config.ledger_path, self.runtime))
         except BaseException:
             self._stop_sandboxes()
             raise
@@ -101,7 +105,7 @@ class Daemon:
     def reload(self, config: Config) -> Reload:
         """Use another configuration, as `actors.config.reload` allows.
 
-        Raises ConfigError, ValueError or OSError; then nothing has changed.
+        Raises ConfigError or AccountError; then nothing has changed.
         """
         try:
             change = reload(self.config, config)
@@ -134,14 +138,24 @@ class Daemon:
         return self._prepared.pop(account.name, None) or self._make_port(account)
 
     def _make_port(self, account: Account) -> PlatformPort:
-        credentials = account.credentials
-        if account.platform == "sandbox" and credentials.base_url is None:
-            service = self.sandboxes.get(account.name)
-            if service is None:
-                service = self.sandboxes[account.name] = SandboxService(options=sandbox_options(account)).start()
-            token = credentials.token or account.name
-            credentials = replace(credentials, base_url=service.base_url, token=token)
-        return HttpPlatform(account.adapter, credentials, concurrency=account.calls.concurrency)
+        try:
+            credentials = self._at_home(account) or account.credentials
+            return HttpPlatform(account.adapter, credentials, concurrency=account.calls.concurrency)
+        except ssl.SSLError:
+            file = account.credentials.ca_file
+            raise AccountError(f"accounts.{account.name}.ca_file: {file} holds no usable certificate") from None
+        except (OSError, ValueError) as error:
+            raise AccountError(f"accounts.{account.name}: {error}") from None
+
+    def _at_home(self, account: Account) -> Credentials | None:
+        """How to reach the chat service in here, for an account that uses it."""
+        if account.platform != "sandbox" or account.credentials.base_url is not None:
+            return None
+        service = self.sandboxes.get(account.name)
+        if service is None:
+            service = self.sandboxes[account.name] = SandboxService(options=sandbox_options(account)).start()
+        token = account.credentials.token or account.name
+        return replace(account.credentials, base_url=service.base_url, token=token)
 
     def _close(self) -> None:
         self.application.close()
@@ -164,9 +178,17 @@ class _Door:
         self._application.submit(message)
 
 
-def open_ledger(path: str) -> Ledger:
-    """The ledger at ``path`` (``:memory:`` or a directory)."""
-    return MemoryLedger()
+def open_ledger(path: str, runtime: Runtime) -> Ledger:
+    """The ledger at ``path`` (``:memory:`` or a directory). Raises `LedgerLockedError`."""
+    if path == ":memory:":
+        return MemoryLedger()
+    try:
+        return SqliteLedger(path, runtime.call_soon)
+    except LedgerLockedError:
+        raise
+    except OSError as error:
+        log.warning("no ledger in %s (%s): a crash of this process will leave what shows", path, error.strerror)
+        return MemoryLedger()
 
 
 def sandbox_options(account: Account) -> SandboxOptions:

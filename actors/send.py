@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import sys
@@ -151,6 +152,7 @@ def send_events(
 
     Raises UnavailableError where nobody answers, or no longer.
     """
+    logging.getLogger("livesign.client").setLevel(logging.CRITICAL)  # all it would say is said by the answers
     code = OK
     with Client(target.address, token=target.token, tls=target.tls, name="livesign-send") as client:
         _connect(client, target)

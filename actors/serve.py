@@ -22,7 +22,7 @@ from gevent.event import Event
 from gevent.queue import Empty, Queue
 
 from actors.config import Config, ConfigError, load
-from actors.daemon import Daemon
+from actors.daemon import AccountError, Daemon
 from actors.exits import FAILED, OK, UNAVAILABLE, USAGE
 from actors.pauses import PauseWatch
 from actors.server import ListenError
@@ -57,8 +57,8 @@ def serve(source: str | None) -> int:
         daemon.start()
     except ListenError as error:
         return _failed(UNAVAILABLE, str(error))
-    except (OSError, ValueError) as error:
-        return _failed(USAGE, f"an account cannot be used: {error}")
+    except AccountError as error:
+        return _failed(USAGE, str(error))
     else:
         pauses.start()
         print(ready_line(daemon), file=sys.stderr, flush=True)
@@ -129,8 +129,8 @@ def _reload(daemon: Daemon) -> None:
         for problem in error.problems:
             log.error("reload refused, nothing has changed: %s", problem)
         return
-    except (OSError, ValueError) as error:
-        log.error("reload refused, nothing has changed: an account cannot be used: %s", error)
+    except AccountError as error:
+        log.error("reload refused, nothing has changed: %s", error)
         return
     told = [
         f"{word} {', '.join(names)}"

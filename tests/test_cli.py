@@ -103,7 +103,7 @@ def test_serve_says_that_a_certificate_file_is_none(tmp_path: Path) -> None:
     )
     result = process("serve", str(config))
     assert result.returncode == USAGE
-    assert "an account cannot be used" in result.stderr
+    assert "accounts.a.ca_file" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -54,9 +54,9 @@ class MarkPlan:
         """Whether the mark is confirmed (where sets replace: as the only one); for none: nothing is left."""
         if wish.target is None:
             return not self.marks
-        if self.rules.reactions == "replace":
-            return len(self.marks) == 1 and self.marks.is_certain(wish.target)
-        return self.marks.is_certain(wish.target) and self._first_owed(wish) != wish.target
+        if self.rules.reactions == "replace" and len(self.marks) > 1:
+            return False
+        return self.marks.is_certain(wish.target)
 
     def change_from(self, old: Wish, new: Wish) -> None:
         """Another wish: what the old one had begun is still owed, but for a mark that is wanted again."""

@@ -162,10 +162,10 @@ def test_a_mark_wanted_back_before_its_removal_began_just_stays() -> None:
 
 
 def test_a_mark_wanted_back_while_the_swap_is_begun_comes_back_behind_it() -> None:
-    stand = Stand().on("A").show("B").begin().show("A").end().call(OK)
-    assert stand.results == []
-    assert stand.settle().calls == ["set B", "remove A", "set A", "remove B"]
+    stand = Stand().on("A").show("B").begin().show("A")
     assert stand.results == [("A", None)]
+    assert stand.end().settle().calls == ["set B", "remove A", "set A", "remove B"]
+    assert stand.shown == ["A"]
 
 
 def test_a_terminal_that_is_on_the_message_already_needs_no_add() -> None:

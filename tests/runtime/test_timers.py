@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.runtime import Actor, Runtime
-from tests.runtime.stand import Call, Recorder, Stand, plain
+from tests.runtime.stand import Call, Recorder, Stand
 
 
 class Clocked(Recorder):
@@ -201,7 +201,3 @@ def test_a_million_timers_can_be_armed_and_let_go() -> None:
         assert runtime.armed_timers == 0
         queue = runtime.scheduler.timers
         assert len(queue._near) + sum(map(len, queue._shelves.values())) <= 64
-
-
-def test_plain_keeps_messages_only() -> None:
-    assert plain(["start", 1, "stop"]) == [1]

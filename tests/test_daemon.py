@@ -1,0 +1,151 @@
+"""A whole livesign in this process, on the real hub: its parts together, reload, and its end."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gevent
+import msgpack
+import pytest
+from gevent import socket
+
+from actors.config import Config, load
+from actors.daemon import AccountError, Daemon, sandbox_options
+from actors.pauses import THRESHOLDS, PauseWatch
+from actors.sandbox import SandboxClient
+from actors.server import ListenError
+
+pytestmark = pytest.mark.real
+
+
+def config(tmp_path: Path, **more: Any) -> Config:
+    tree = {"server": {"unix": str(tmp_path / "livesign.sock")}, "accounts": {"bot": {"platform": "sandbox"}}}
+    return load({**tree, "ledger": {"path": ":memory:"}, **more})
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(config(tmp_path))
+    made.start()
+    yield made
+    made.stop()
+
+
+def send(daemon: Daemon, **event: Any) -> Any:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(5)
+        path = daemon.config.server.unix
+        assert path is not None
+        sock.connect(path)
+        sock.sendall(msgpack.packb({"id": "1", "conversation": "c", "message": "m", "lease_ms": 60_000, **event}))
+        return msgpack.unpackb(sock.recv(4_096))
+
+
+def eventually(condition: Any) -> None:
+    with gevent.Timeout(5):
+        while not condition():
+            gevent.sleep(0.005)
+
+
+def test_a_sandbox_account_without_an_address_has_a_chat_of_its_own(daemon: Daemon) -> None:
+    service = daemon.sandboxes["bot"]
+    chat = SandboxClient(service.base_url)
+    assert send(daemon, type="received", direct=False, mentioned=True)["result"] == "applied"
+    eventually(lambda: chat.marks("c", "m") == ["👀"] and chat.typing("c") == ["bot"])
+    stats = daemon.stats()
+    assert stats["open_runs"] == stats["server_events"] == 1
+    assert stats["calls_made"] == chat.calls().total
+    chat.close()
+
+
+def test_a_stop_takes_back_what_shows_and_leaves_no_actor(tmp_path: Path) -> None:
+    daemon = Daemon(config(tmp_path))
+    daemon.start()
+    chats = daemon.sandboxes["bot"].chats
+    send(daemon, type="received", direct=False, mentioned=True)
+    eventually(lambda: chats.view(0).marks == 1)
+    assert daemon.stop() is True
+    assert chats.view(0).marks == chats.view(0).typing == 0
+    assert daemon.runtime.actor_count == daemon.runtime.armed_timers == 0
+    assert not (tmp_path / "livesign.sock").exists()
+
+
+def test_a_refused_reload_changes_nothing(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    before, port = daemon.config, daemon.application.parts.accounts["bot"].port
+    broken = {"platform": "matrix", "token": "t", "base_url": "https://h", "ca_file": str(tmp_path / "ca.pem")}
+    new = config(tmp_path, accounts={"bot": {"platform": "sandbox", "token": "other"}, "second": broken})
+    with pytest.raises(AccountError, match=r"accounts\.second\.ca_file: .* holds no usable certificate"):
+        daemon.reload(new)
+    assert daemon.config is before
+    assert daemon.application.parts.accounts["bot"].port is port
+    assert daemon.stats()["reloads_refused"] == 1
+    assert send(daemon, type="thinking")["result"] == "applied"
+
+
+def test_a_reload_adds_accounts_and_keeps_the_chat_of_those_that_change(daemon: Daemon, tmp_path: Path) -> None:
+    service = daemon.sandboxes["bot"]
+    accounts = {"bot": {"platform": "sandbox", "token": "renamed"}, "second": {"platform": "sandbox"}}
+    change = daemon.reload(config(tmp_path, accounts=accounts))
+    assert (change.added, change.changed) == (("second",), ("bot",))
+    assert daemon.sandboxes["bot"] is service
+    assert send(daemon, type="thinking", account="second")["result"] == "applied"
+    eventually(lambda: daemon.sandboxes["second"].chats.view(0).marks == 1)
+    assert send(daemon, type="thinking", account="bot")["result"] == "applied"
+    eventually(lambda: service.chats.view(0).chats and service.chats.view(0).chats[0].typing[0].account == "renamed")
+
+
+def test_where_it_cannot_listen_nothing_is_left_running(daemon: Daemon, tmp_path: Path) -> None:
+    second = Daemon(config(tmp_path))
+    with pytest.raises(ListenError):
+        second.start()
+    assert second.runtime.actor_count == 0
+    assert second.sandboxes == {}
+    assert not second.alive
+    assert daemon.alive
+
+
+def test_a_fallen_tree_is_noticed(tmp_path: Path) -> None:
+    daemon = Daemon(config(tmp_path))
+    daemon.start()
+    root = daemon.runtime.lookup("root")
+    assert root is not None
+    daemon.runtime.stop(root).get()
+    assert not daemon.alive
+    assert daemon.stop() is False
+
+
+def test_the_options_of_an_account_choose_what_its_chat_is_like(tmp_path: Path) -> None:
+    account = {"platform": "sandbox", "reactions": "add_remove", "typing_stop": False, "typing_lifetime_ms": 7_000}
+    options = sandbox_options(
+        config(tmp_path, accounts={"bot": {**account, "post_clears_typing": False, "typing_in": "direct"}}).accounts[
+            "bot"
+        ]
+    )
+    assert options == replace(
+        options,
+        reactions="add_remove",
+        typing_stop=False,
+        typing_lifetime_ms=7_000,
+        post_clears_typing=False,
+        typing_in="direct",
+    )
+
+
+def test_the_longest_pause_of_the_garbage_collector_is_known() -> None:
+    before = gc.get_threshold()
+    watch = PauseWatch()
+    watch.start()
+    try:
+        assert gc.get_threshold() == THRESHOLDS
+        assert watch.longest_us == 0
+        gc.collect()
+        assert watch.longest_us > 0
+    finally:
+        watch.stop()
+        gc.set_threshold(*before)
+        gc.unfreeze()
