@@ -81,7 +81,7 @@ def serve(
       0  stopped, nothing of ours shows any more
       1  failed, or stopped before everything could be taken back
       2  the configuration is wrong; every problem is listed
-      3  cannot listen there
+      3  the address or the ledger is in use, or cannot be had
     """
     from actors.config import ConfigError
     from actors.serve import NO_CONFIGURATION

@@ -38,14 +38,17 @@ _BUILT_IN = tuple(category.name for category in DEFAULT_CATEGORIES)
 def build_policy(layer: Merged, platform: HttpAdapter, report: Report) -> Policy:
     """The policy of one merged layer on one platform: always one that works; what is wrong is reported."""
     spec = platform.spec
+    no_marks = spec.rules.reactions == "none"
+    ack = _given(layer, "ack", "scope", "max_age_ms", "from_bots") | ({"scope": "off"} if no_marks else {})
+    status = _status(layer, platform, report)
     return Policy(
         ack=AckSettings(
-            **_given(layer, "ack", "scope", "max_age_ms", "from_bots"),
+            **ack,
             whatsapp_direct=value_of(layer, "ack.whatsapp.direct"),
             whatsapp_group=value_of(layer, "ack.whatsapp.group"),
             variant=spec.ack_variant,
         ),
-        status=_status(layer, platform, report),
+        status=replace(status, enabled=False) if no_marks else status,
         typing=_typing(layer, spec, report),
         lease=_lease(layer, report),
         recovery_marks=value_of(layer, "recovery.marks"),

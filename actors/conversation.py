@@ -181,22 +181,26 @@ class ReactionActor(Actor):
     def _deliver(self, info: RunInfo, event: Event) -> None:
         run = info.key.run
         machine = self._state.reactions.get(run)
+        older: ReactionMachine | None = None
         if machine is None:
-            if isinstance(event, (*events.TERMINAL_EVENTS, events.Restore, events.Sent)):
+            if isinstance(event, (*events.TERMINAL_EVENTS, events.Clear, events.Restore, events.Sent)):
                 return
             machine = self._state.reactions[run] = ReactionMachine(info)
+            older = self._take_over(info)
         minute = 0 if info.policy.status.quiet_minutes is None else local_minute(self.clock.wall_ms())
         effects = machine.handle(event, self.now_ms, local_minute=minute)
-        assert info.message is not None
-        before = self._state.owners.get(info.message)
-        if before != run:
-            self._state.owners[info.message] = run
-            older = None if before is None else self._state.reactions.pop(before, None)
-            if older is not None:
-                self._perform(before or "", older, older.disown())
-                if not any(isinstance(effect, Show) for effect in effects):
-                    effects = [Clear(), *effects]
+        if older is not None:
+            self._perform(older.info.key.run, older, older.disown())
+            if not any(isinstance(effect, Show) for effect in effects):
+                effects = [Clear(), *effects]
         self._perform(run, machine, effects)
+
+    def _take_over(self, info: RunInfo) -> ReactionMachine | None:
+        """The newest run of a message owns its marks; the machine that had them until now, if there is one."""
+        assert info.message is not None
+        before = self._state.owners.get(info.message, "")
+        self._state.owners[info.message] = info.key.run
+        return self._state.reactions.get(before)
 
     def _perform(self, run: str, machine: ReactionMachine, effects: Sequence[Effect]) -> None:
         info = machine.info

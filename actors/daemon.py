@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from actors.runtime import Runtime
 from actors.sandbox import SandboxOptions, SandboxService
 from actors.server import Server
 
+log = logging.getLogger("livesign")
+
 _GRACE_S = 1.0
 """A drain that has not answered this long after its budget never will."""
 
@@ -37,7 +40,7 @@ class Daemon:
     """Built, then `start`-ed, then `stop`-ped, once. All in one thread, whose hub it uses."""
 
     def __init__(self, config: Config, runtime: Runtime | None = None) -> None:
-        """Raises AccountError; nothing is left running then."""
+        """Raises AccountError and LedgerLockedError; nothing is left running then."""
         self.runtime = runtime or Runtime(name="livesign")
         self.sandboxes: dict[str, SandboxService] = {}
         """In-process chat services by account."""
@@ -51,9 +54,11 @@ class Daemon:
         """Present values that `stats` adds to what is counted."""
         self._prepared: dict[str, PlatformPort] = {}
         self._counters: Counter[str] = Counter()
+        ledger = open_ledger(config.ledger_path, self.runtime)
         try:
-            self.application = Application(config, self.runtime, self._port, open_ledger(config.ledger_path, self.runtime))
+            self.application = Application(config, self.runtime, self._port, ledger)
         except BaseException:
+            ledger.close()
             self._stop_sandboxes()
             raise
         self.server = Server(

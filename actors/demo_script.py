@@ -127,7 +127,7 @@ _KEYS: Steps = (
     (600, _tell("thinking")),
     (1_500, _tell("tool", name="rotate_keys", call="1")),
     (2_200, _tell("tool_end", call="1", ok=False)),
-    (300, _tell("error", reason="vault is sealed")),
+    (300, _tell("error", reason="vault sealed")),
 )
 _SUMMARY: Steps = (
     (500, _tell("thinking")),

@@ -94,7 +94,7 @@ class Stage:
                 self._chat.post(scene.chat.id, text, scene.user)
             case Vanish():
                 agent.vanish()
-                self._note(scene, "✗ its process dies")
+                self._note(scene, "✗ killed")
 
     def _tell(self, scene: Scene, agent: _Agent, act: Tell) -> None:
         agent.tell(act)

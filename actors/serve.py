@@ -24,6 +24,7 @@ from gevent.queue import Empty, Queue
 from actors.config import Config, ConfigError, load
 from actors.daemon import AccountError, Daemon
 from actors.exits import FAILED, OK, UNAVAILABLE, USAGE
+from actors.ledger_sqlite import LedgerLockedError
 from actors.pauses import PauseWatch
 from actors.server import ListenError
 
@@ -55,7 +56,7 @@ def serve(source: str | None) -> int:
         daemon = Daemon(config)
         daemon.gauges["gc_longest_pause_us"] = lambda: pauses.longest_us
         daemon.start()
-    except ListenError as error:
+    except (ListenError, LedgerLockedError) as error:
         return _failed(UNAVAILABLE, str(error))
     except AccountError as error:
         return _failed(USAGE, str(error))

@@ -137,9 +137,7 @@ def _straighten(source: dict[Any, Any], kind: Kind) -> None:
             if key in kind.ids and not isinstance(value, bool) and value.bit_length() <= _MAX_INT_BITS:
                 source[key] = int.__repr__(value)
         elif isinstance(value, (dict, list)) and _deeper_than(value, MAX_DEPTH - 1):
-            raise DecodeError(
-                "too_large", f"nested deeper than {MAX_DEPTH} levels", event_id=_readable_id(source)
-            )
+            raise DecodeError("too_large", f"nested deeper than {MAX_DEPTH} levels", event_id=_readable_id(source))
 
 
 def _deeper_than(value: object, levels: int) -> bool:
@@ -179,9 +177,7 @@ def _refuse_type(source: dict[Any, Any]) -> NoReturn:
         raise _missing("type", id_, "an event needs a type")
     name = source["type"]
     if not isinstance(name, str):
-        raise DecodeError(
-            "wrong_type", f"type: expected text, got {_described(name)}", field="type", event_id=id_
-        )
+        raise DecodeError("wrong_type", f"type: expected text, got {_described(name)}", field="type", event_id=id_)
     raise DecodeError("unknown_type", f"unknown type {name[:40]!r}", field="type", event_id=id_)
 
 
@@ -207,9 +203,7 @@ def _explain(source: dict[Any, Any], kind: Kind) -> DecodeError:
             detail = f"{field.name}: expected {expected}"
             if isinstance(value, plain) and (plain is bool or not isinstance(value, bool)):
                 return DecodeError("bad_value", detail, field=field.name, event_id=id_)
-            return DecodeError(
-                "wrong_type", f"{detail}, got {_described(value)}", field=field.name, event_id=id_
-            )
+            return DecodeError("wrong_type", f"{detail}, got {_described(value)}", field=field.name, event_id=id_)
     return DecodeError("bad_value", f"does not fit {source['type']}", event_id=id_)
 
 
@@ -262,9 +256,7 @@ def _broken_text(event: Event) -> DecodeError:
     """Which text of ``event`` has no UTF-8 form (half of a surrogate pair)."""
     texts = ((name, getattr(event, name)) for name in event.__struct_fields__)
     name = next(
-        name
-        for name, value in texts
-        if isinstance(value, str) and value.encode(errors="ignore").decode() != value
+        name for name, value in texts if isinstance(value, str) and value.encode(errors="ignore").decode() != value
     )
     detail = f"{name}: text that cannot be written as UTF-8"
     return DecodeError("bad_value", detail, field=name, event_id=_id_unless(event, name))

@@ -64,7 +64,7 @@ def test_without_a_terminal_the_demo_tells_what_people_see() -> None:
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout
-    for words in ("iris is typing", "👍 on", "no mark on", "otto: tool Grep", "its process dies", "is over"):
+    for words in ("iris is typing", "👍 on", "no mark on", "otto: tool Grep", "✗ killed", "is over"):
         assert words in result.stdout
 
 

@@ -301,6 +301,25 @@ def test_two_runs_in_one_chat_share_one_cadence_and_the_last_one_ends_it() -> No
     assert typing(result)[-1] == (15_000, "stop")
 
 
+def test_the_newest_run_of_a_message_keeps_its_marks_whatever_the_older_one_does() -> None:
+    result = play(
+        received(0), event(100, "thinking"), received(2_000, run="r2"), event(2_100, "tool", run="r2", name="bash"),
+        event(4_000, "tool", name="web_search"), event(6_000, "done"), event(9_000, "done", run="r2"),
+    )  # fmt: skip
+    marks = [emoji for t_ms, _, emoji in calls(result) if t_ms >= 2_000]
+    assert marks == ["👀", "👨\u200d💻", "👍", None]
+    assert outcomes(result) == {"m1": ("done", None), "r2": ("done", None)}
+    assert_nothing_left(result)
+
+
+def test_a_platform_without_reactions_gets_no_calls_for_marks_and_its_runs_end_as_told() -> None:
+    result = play(*WHOLE_RUN, config={"accounts": {"a": {"platform": "sandbox", "reactions": "none"}}})
+    assert calls(result) == []
+    assert outcomes(result) == {"m1": ("done", None)}
+    assert typing(result)[-1] == (6_000, "stop")
+    assert_nothing_left(result)
+
+
 def test_a_moved_run_types_in_its_new_thread_and_keeps_its_marks() -> None:
     result = play(received(0), event(100, "thinking"), event(4_000, "moved", thread="t2"), event(8_000, "done"))
     places = [(c.t_ms, c.command.thread) for c in result.world.calls if c.command.op.value == "typing_start"]

@@ -148,4 +148,4 @@ def companions(strategy: Strategy, children: Iterable[T], failed: T) -> list[T]:
         return [failed]
     if strategy is Strategy.ONE_FOR_ALL:
         return list(children)
-    return list(dropwhile(lambda child: child is not failed, children))
+    return list(dropwhile(lambda child: child != failed, children))

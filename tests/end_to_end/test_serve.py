@@ -107,6 +107,7 @@ def test_a_second_signal_ends_a_stop_that_hangs(config: Path, chat: ChatService)
         livesign.signal(signal.SIGTERM)
         assert livesign.exit_code() == 1
         assert "before everything that shows could be taken back" in livesign.text
+        assert "ERROR" not in livesign.text
     chat.rules()
     assert chat.left()[0] == 1
     subprocess.run([sys.executable, "-c", _CLEAN_UP, f"{chat.base_url}/v1/chats/c/messages/hangs/marks"], check=True)
@@ -169,3 +170,31 @@ def test_without_a_configuration_there_is_a_chat_to_watch(tmp_path: Path) -> Non
         eventually(lambda: chat.left() == (0, 0), "everything is gone")
         livesign.signal(signal.SIGTERM)
         assert livesign.exit_code() == 0
+
+
+def test_a_second_server_on_the_same_ledger_is_refused(config: Path, tmp_path: Path) -> None:
+    text = config.read_text().replace('":memory:"', '"ledger"')
+    config.write_text(text)
+    other = tmp_path / "other.toml"
+    other.write_text(text.replace("livesign.sock", "other.sock"))
+    with server(str(config)):
+        second = Process("-m", "actors", "serve", str(other))
+        assert second.exit_code() == 3
+        assert "ledger" in second.text
+        assert "Traceback" not in second.text
+        second.close()
+
+
+def test_a_server_cleans_up_after_one_that_was_killed(config: Path, chat: ChatService) -> None:
+    config.write_text(config.read_text().replace('":memory:"', '"ledger"') + "\n[lease]\nadopt_ms = 300\n")
+    config.write_text(config.read_text().replace("[lease]\nms = 300\n", ""))
+    with server(str(config)) as first, RawClient(config.parent / "livesign.sock") as client:
+        client.send(type="thinking", conversation="c", message="left")
+        eventually(lambda: chat.marks() == ["🤔"], "the run shows")
+        first.signal(signal.SIGKILL)
+        first.exit_code()
+    assert chat.marks() == ["🤔"]
+    with server(str(config)) as second:
+        eventually(lambda: chat.left() == (0, 0), "what the dead one left is gone")
+        second.signal(signal.SIGTERM)
+        assert second.exit_code() == 0

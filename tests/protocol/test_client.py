@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
-import queue
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,13 +12,11 @@ import pytest
 
 from protocol.client import link
 from protocol.client.blocking import Client, OutboxFullError
-from protocol.codec import DecodeError, Decoder, encode
+from protocol.codec import DecodeError
 from protocol.events import (
     Ack,
     Closing,
     Done,
-    Event,
-    Hello,
     Ping,
     Pong,
     Rejected,
@@ -31,74 +26,12 @@ from protocol.events import (
     Thinking,
     Welcome,
 )
+from tests.protocol.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.real
 
-WELCOME = Welcome(protocol=1, server="test", session="s", accounts=["a"], limits={})
 EVENT = Thinking(conversation="c", message="m")
 QUICK = (0.01, 0.05)
-
-
-class Server:
-    """Takes one connection at a time; the test plays its part."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._listener: socket.socket | None = None
-        self._sock: socket.socket | None = None
-        self._decoder = Decoder()
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.listen()
-
-    def listen(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.settimeout(5)
-        self._listener.bind(self.path)
-        self._listener.listen(5)
-
-    def accept(self, *, welcome: bool = True) -> Hello:
-        """The hello of the next connection."""
-        assert self._listener is not None
-        self.hang_up()
-        self._sock, _ = self._listener.accept()
-        self._decoder = Decoder()
-        hello = self.receive()
-        assert isinstance(hello, Hello)
-        if welcome:
-            self.say(WELCOME)
-        return hello
-
-    def receive(self, timeout_s: float = 5) -> Event:
-        assert self._sock is not None
-        self._sock.settimeout(timeout_s)
-        while self._events.empty():
-            data = self._sock.recv(65_536)
-            assert data, "the client hung up"
-            for item in self._decoder.feed(data):
-                assert isinstance(item, Event), item
-                self._events.put(item)
-        return self._events.get()
-
-    def say(self, *replies: Reply | bytes) -> None:
-        assert self._sock is not None
-        self._sock.sendall(b"".join(encode(item) if isinstance(item, Reply) else item for item in replies))
-
-    def ack(self, event: Event) -> None:
-        assert event.id is not None
-        self.say(Ack(id=event.id, result="applied"))
-
-    def hang_up(self) -> None:
-        if self._sock is not None:
-            self._sock.close()
-        self._sock = None
-
-    def close(self) -> None:
-        self.hang_up()
-        if self._listener is not None:
-            self._listener.close()
-        self._listener = None
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -110,20 +43,20 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: pathlib.Path) -> Iterator[Server]:
-    server = Server(str(tmp_path / "l.sock"))
+def server(tmp_path: pathlib.Path) -> Iterator[ScriptedServer]:
+    server = ScriptedServer(str(tmp_path / "l.sock"))
     yield server
     server.close()
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[Client]:
+def client(server: ScriptedServer) -> Iterator[Client]:
     client = Client(server.path, session="bot", token="t0ken", backoff_s=QUICK)
     yield client
     client.close(timeout_s=0)
 
 
-def test_it_says_hello_and_then_sends(server: Server, client: Client) -> None:
+def test_it_says_hello_and_then_sends(server: ScriptedServer, client: Client) -> None:
     event_id = client.send(EVENT)
     hello = server.accept()
     assert (hello.session, hello.token, hello.role) == ("bot", "t0ken", "send")
@@ -134,14 +67,14 @@ def test_it_says_hello_and_then_sends(server: Server, client: Client) -> None:
     assert client.flush()
 
 
-def test_nothing_is_sent_before_the_welcome(server: Server, client: Client) -> None:
+def test_nothing_is_sent_before_the_welcome(server: ScriptedServer, client: Client) -> None:
     client.send(EVENT)
     server.accept(welcome=False)
     with pytest.raises(TimeoutError):
         server.receive(timeout_s=0.05)
 
 
-def test_a_request_waits_for_its_answer(server: Server, client: Client) -> None:
+def test_a_request_waits_for_its_answer(server: ScriptedServer, client: Client) -> None:
     def play() -> None:
         server.accept()
         first, second = server.receive(), server.receive()
@@ -175,14 +108,14 @@ def playing(script: Callable[[], None]) -> Iterator[None]:
         assert errors == []
 
 
-def test_a_request_gives_up_in_words(server: Server, client: Client) -> None:
+def test_a_request_gives_up_in_words(server: ScriptedServer, client: Client) -> None:
     server.accept()
     with pytest.raises(TimeoutError, match=r"no answer within 0\.02 s"):
         client.request(EVENT, timeout_s=0.02)
     assert client.unacknowledged == 1
 
 
-def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(server: Server, client: Client) -> None:
+def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(server: ScriptedServer, client: Client) -> None:
     for message in "abc":
         client.send(Thinking(conversation="c", message=message, id=message))
     server.accept()
@@ -194,7 +127,7 @@ def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(server: S
     assert [server.receive().id for _ in range(2)] == ["b", "c"]
 
 
-def test_it_survives_a_server_that_is_away(server: Server, client: Client) -> None:
+def test_it_survives_a_server_that_is_away(server: ScriptedServer, client: Client) -> None:
     server.accept()
     client.wait_connected()
     server.close()
@@ -210,7 +143,7 @@ def test_it_survives_a_server_that_is_away(server: Server, client: Client) -> No
 
 
 def test_a_refusal_is_told_to_who_waits_for_the_connection(
-    server: Server, client: Client, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     def play() -> None:
         server.accept(welcome=False)
@@ -225,7 +158,7 @@ def test_a_refusal_is_told_to_who_waits_for_the_connection(
 
 
 def test_a_rejected_event_is_not_sent_again_and_is_logged(
-    server: Server, client: Client, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.send(EVENT)
     server.accept()
@@ -240,7 +173,7 @@ def test_a_bad_event_is_refused_at_once(client: Client) -> None:
     assert client.unacknowledged == 0
 
 
-def test_mappings_are_events_too(server: Server, client: Client) -> None:
+def test_mappings_are_events_too(server: ScriptedServer, client: Client) -> None:
     client.send({"type": "thinking", "conversation": -5, "message": 7})
     server.accept()
     got = server.receive()
@@ -257,7 +190,7 @@ def test_a_full_buffer_refuses_a_terminal_and_forgets_a_phase(tmp_path: pathlib.
         assert client.close(timeout_s=0) is False
 
 
-def test_a_run_ends_with_its_block(server: Server, client: Client) -> None:
+def test_a_run_ends_with_its_block(server: ScriptedServer, client: Client) -> None:
     with pytest.raises(KeyboardInterrupt), client.run(conversation="c", message="m", direct=True) as run:  # noqa: PT012
         run.thinking()
         raise KeyboardInterrupt
@@ -265,7 +198,7 @@ def test_a_run_ends_with_its_block(server: Server, client: Client) -> None:
     assert [type(server.receive()).__name__ for _ in range(3)] == ["Received", "Thinking", "Cancelled"]
 
 
-def test_stats_are_asked_for(server: Server, client: Client) -> None:
+def test_stats_are_asked_for(server: ScriptedServer, client: Client) -> None:
     def play() -> None:
         server.accept()
         event = server.receive()
@@ -277,7 +210,7 @@ def test_stats_are_asked_for(server: Server, client: Client) -> None:
         assert client.stats() == {"events": 5}
 
 
-def test_it_pings_and_notices_silence(server: Server, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_pings_and_notices_silence(server: ScriptedServer, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "PING_S", 0.02)
     monkeypatch.setattr(link, "SILENCE_S", 0.1)
     server.accept()
@@ -290,7 +223,9 @@ def test_it_pings_and_notices_silence(server: Server, client: Client, monkeypatc
     server.accept()
 
 
-def test_on_reply_hears_everything_but_pongs_and_may_fail(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_on_reply_hears_everything_but_pongs_and_may_fail(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
     heard: list[Reply] = []
 
     def hear(reply: Reply) -> None:
@@ -307,14 +242,14 @@ def test_on_reply_hears_everything_but_pongs_and_may_fail(server: Server, caplog
     assert "on_reply failed" in caplog.text
 
 
-def test_what_is_no_livesign_is_told(server: Server, client: Client) -> None:
+def test_what_is_no_livesign_is_told(server: ScriptedServer, client: Client) -> None:
     server.accept(welcome=False)
     server.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     wait_until(lambda: client.last_error)
     assert "no livesign" in str(client.last_error)
 
 
-def test_a_closed_client_takes_nothing_and_its_thread_is_gone(server: Server) -> None:
+def test_a_closed_client_takes_nothing_and_its_thread_is_gone(server: ScriptedServer) -> None:
     before = threading.active_count()
     client = Client(server.path, backoff_s=QUICK)
     assert client.close()
@@ -323,7 +258,7 @@ def test_a_closed_client_takes_nothing_and_its_thread_is_gone(server: Server) ->
         client.send(EVENT)
 
 
-def test_many_threads_may_send(server: Server, client: Client) -> None:
+def test_many_threads_may_send(server: ScriptedServer, client: Client) -> None:
     def send() -> None:
         for _ in range(100):
             client.send(EVENT)
