@@ -44,6 +44,7 @@ from actors.presence.terms import RetryRules
 from actors.recovery import recover
 from actors.router import (
     ConversationsLost,
+    EndAccount,
     EndAll,
     RouterActor,
     RouterFailedOn,
@@ -210,6 +211,9 @@ class Application:
 
     def submit(self, message: FromClient | SessionUp | SessionDown | Subscription | SubscriptionEnded) -> None:
         """Hand something of a client to the router."""
+        self._tell_router(message)
+
+    def _tell_router(self, message: Any) -> None:
         assert self._router is not None
         self._router.tell(message)
 
@@ -250,6 +254,8 @@ class Application:
             assert self._root is not None
             self._root.tell(StartAccount(self.parts.accounts[name]))
         self.parts.router.accounts = tuple(change.config.accounts)
+        for name in change.removed:
+            self._tell_router(EndAccount(name))
 
     def shown(self, account: str, conversation: str, message: str) -> list[str]:
         """The marks that are certainly on a message now."""

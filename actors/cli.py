@@ -65,6 +65,9 @@ def serve(
     log_level: Annotated[
         LogLevel, typer.Option(metavar="LEVEL", help="debug, info, warning or error; on stderr.")
     ] = LogLevel.INFO,
+    leave: Annotated[
+        bool, typer.Option("--leave", help="When stopped, leave what shows to a successor on the same ledger.")
+    ] = False,
 ) -> None:
     """Run livesign as a server that bots in any language send events to.
 
@@ -93,7 +96,7 @@ def serve(
     if config is None:
         logging.getLogger("livesign").info(NO_CONFIGURATION)
     try:
-        code = run(config)
+        code = run(config, leave=leave)
     except ConfigError as error:
         _config_error(error)
     raise typer.Exit(code)

@@ -107,6 +107,13 @@ class Daemon:
             self._close()
         return drained.ready() and bool(drained.value)
 
+    def leave(self) -> None:
+        """End at once and leave what shows to a successor on the same ledger."""
+        try:
+            self.server.stop()
+        finally:
+            self._close()
+
     def reload(self, config: Config) -> Reload:
         """Use another configuration, as `actors.config.reload` allows.
 

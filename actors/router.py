@@ -70,6 +70,13 @@ class EndAll:
 
 
 @dataclass(frozen=True, slots=True)
+class EndAccount:
+    """The configuration names this account no longer: its runs end, and their marks are taken off."""
+
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
 class Idle:
     """A conversation has had nothing to do for a while."""
 
@@ -169,6 +176,8 @@ class RouterActor(Actor):
                 self._failed_on(failed)
             case EndAll(reason):
                 self._end_all(reason)
+            case EndAccount(account):
+                self._end_runs([key for key in self._runs.open if key.account == account], "account removed")
             case Changed(account, conversation, target):
                 self._changed(RunKey(account, conversation, target))
             case Subscription():
@@ -469,6 +478,9 @@ class RouterActor(Actor):
         self._state.draining = True
         for info in self._runs.settling():
             self._deliver(info.key[:2], Deliver(info, events.Clear(conversation=info.key.conversation)))
-        for key in list(self._runs.open):
+        self._end_runs(list(self._runs.open), reason)
+
+    def _end_runs(self, keys: list[RunKey], reason: str) -> None:
+        for key in keys:
             end = events.Cancelled(conversation=key.conversation, reason=reason)
             self._carry_out(self._runs.end(key, end, self.now_ms))

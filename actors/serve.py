@@ -39,10 +39,10 @@ _HINTS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-def serve(source: str | None) -> int:
+def serve(source: str | None, *, leave: bool = False) -> int:
     """Run with the configuration file ``source`` (None: none) until a signal ends it; returns the exit code.
 
-    Raises ConfigError before anything is started.
+    ``leave``: a signal leaves what shows to a successor on the same ledger. Raises ConfigError before anything is started.
     """
     config = load(source)
     for warning in config.warnings:
@@ -63,7 +63,7 @@ def serve(source: str | None) -> int:
     else:
         pauses.start()
         print(ready_line(daemon), file=sys.stderr, flush=True)
-        return _run(daemon, signals, pauses)
+        return _run(daemon, signals, pauses, leave)
     finally:
         for watcher in watchers:
             watcher.cancel()
@@ -84,7 +84,7 @@ def _address(daemon: Daemon, name: str) -> str:
     return "" if service is None else f", watch it at {service.base_url}/"
 
 
-def _run(daemon: Daemon, signals: Queue[int], pauses: PauseWatch) -> int:
+def _run(daemon: Daemon, signals: Queue[int], pauses: PauseWatch, leave: bool) -> int:
     stands = True
     while stands:
         try:
@@ -96,6 +96,10 @@ def _run(daemon: Daemon, signals: Queue[int], pauses: PauseWatch) -> int:
             log.info("%s: stopping", signal.Signals(number).name)
             break
         _reload(daemon)
+    if leave and stands:
+        daemon.leave()
+        pauses.stop()
+        return OK
     hurry = Event()
     impatience = gevent.spawn(_await_second, signals, hurry)
     try:

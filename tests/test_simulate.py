@@ -248,6 +248,20 @@ def test_a_run_keeps_the_settings_it_opened_with_when_the_configuration_is_reloa
     assert_nothing_left(result)
 
 
+def test_an_account_that_a_reload_removes_leaves_nothing_behind() -> None:
+    two = {"accounts": {"a": {"platform": "sandbox"}, "b": {"platform": "sandbox"}}}
+    result = play(
+        received(0, account="a"), received(0, account="b"), [1_000, "@reload", {"config": SANDBOX}],
+        event(2_000, "thinking", account="b", id="1"), event(3_000, "done", account="a"), config=two,
+    )  # fmt: skip
+    assert {row["account"]: (row["outcome"], row["reason"]) for row in result.runs} == {
+        "a": ("done", None),
+        "b": ("cancelled", "account removed"),
+    }
+    assert [reply.code for _, _, reply in result.replies] == ["unknown_account"]  # type: ignore[attr-defined]
+    assert_nothing_left(result)
+
+
 def test_a_refused_reload_changes_nothing_and_is_counted() -> None:
     bad = SANDBOX | {"status": {"debounce_ms": -1}}
     result = play(received(0), [1_000, "@reload", {"config": bad}], event(2_000, "thinking"), event(5_000, "done"))

@@ -198,3 +198,19 @@ def test_a_server_cleans_up_after_one_that_was_killed(config: Path, chat: ChatSe
         eventually(lambda: chat.left() == (0, 0), "what the dead one left is gone")
         second.signal(signal.SIGTERM)
         assert second.exit_code() == 0
+
+
+def test_leave_keeps_what_shows_for_a_successor_whose_clients_go_on(config: Path, chat: ChatService) -> None:
+    config.write_text(config.read_text().replace('":memory:"', '"ledger"'))
+    run = {"conversation": "c", "message": "m"}
+    with server("--leave", str(config)) as livesign, RawClient(config.parent / "livesign.sock") as client:
+        client.send(id="1", type="thinking", **run)
+        eventually(lambda: chat.marks() == ["🤔"], "thinking shows")
+        livesign.signal(signal.SIGTERM)
+        assert livesign.exit_code() == 0
+        assert chat.marks() == ["🤔"]
+    with server("--leave", str(config)), RawClient(config.parent / "livesign.sock") as client:
+        assert client.send(id="2", type="tool", name="bash", **run)["result"] == "applied"
+        eventually(lambda: chat.marks() == ["👨\u200d💻"], "the successor goes on")
+        client.send(id="3", type="done", **run)
+        eventually(lambda: chat.left() == (0, 0), "and ends it")
