@@ -15,6 +15,7 @@ from typing import Any
 
 import gevent
 from gevent.event import AsyncResult, Event
+from pykka import ActorDeadError
 
 from actors.application import Application
 from actors.config import Account, Config, Reload, reload
@@ -108,11 +109,13 @@ class Daemon:
         return drained.ready() and bool(drained.value)
 
     def leave(self) -> None:
-        """End at once and leave what shows to a successor on the same ledger."""
-        try:
-            self.server.stop()
-        finally:
-            self._close()
+        """End at once and leave what shows to a successor on the same ledger.
+
+        The tree goes first: nobody is to see the clients leave, and to end their runs.
+        """
+        self.application.close()
+        self.server.stop()
+        self._close()
 
     def reload(self, config: Config) -> Reload:
         """Use another configuration, as `actors.config.reload` allows.
@@ -187,7 +190,10 @@ class _Door:
         self._application = application
 
     def tell(self, message: Any) -> None:
-        self._application.submit(message)
+        try:
+            self._application.submit(message)
+        except ActorDeadError:
+            log.debug("nobody is there any more for %s", type(message).__name__)
 
 
 def open_ledger(path: str, runtime: Runtime) -> Ledger:

@@ -66,8 +66,6 @@ class LaneCalls:
     def place(self, entry: Entry, now_ms: int) -> None:
         """Put the lane where it belongs now: among those that wait, parked, at rest, or away."""
         self._count_saved(entry)
-        if entry.busy:
-            return
         lane = entry.lane
         for _ in range(_REFUSALS_MAX):
             at_ms = max(now_ms, lane.not_before_ms)

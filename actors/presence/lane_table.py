@@ -27,13 +27,11 @@ from actors.presence.typing_lane import TypingLane
 class MarkEntry(Waiting):
     """The lane of a message and its place in the order of calls."""
 
-    __slots__ = ("busy", "failed", "lane", "saved")
+    __slots__ = ("failed", "lane", "saved")
 
     def __init__(self, lane: MarkLane) -> None:
         super().__init__(lane.conversation)
         self.lane = lane
-        self.busy = False
-        """A call is under way."""
         self.failed = False
         """Its last call failed, so that the next one is a retry."""
         self.saved = 0
@@ -64,12 +62,11 @@ class MarkEntry(Waiting):
 class TypingEntry(Waiting):
     """The lane of a typing target and its place in the order of calls."""
 
-    __slots__ = ("busy", "failed", "lane", "saved")
+    __slots__ = ("failed", "lane", "saved")
 
     def __init__(self, lane: TypingLane) -> None:
         super().__init__(lane.conversation)
         self.lane = lane
-        self.busy = False
         self.failed = False
         self.saved = 0
 
@@ -182,12 +179,10 @@ class LaneTable:
 
     def begun(self, entry: Entry, low: bool) -> None:
         """The lane's call is under way. ``low``: a phase's or typing."""
-        entry.busy = True
         self._count(entry.conversation, low, 1)
 
     def ended(self, entry: Entry, low: bool) -> None:
         """The lane's call has ended."""
-        entry.busy = False
         self._count(entry.conversation, low, -1)
 
     def flights(self, conversation: str, low: bool) -> int:

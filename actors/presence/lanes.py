@@ -91,8 +91,6 @@ class Lanes:
             return [MarkReport(conversation, message, chain[0] if chain else None, refused, chain)]
         entry = self._table.mark(conversation, message)
         if entry is None:
-            if not chain:
-                return [MarkReport(conversation, message, None, None, chain)]
             entry = self._table.add_mark(conversation, message, forum)
         return self._calls.changed(entry, entry.lane.show(chain, rank, now_ms), now_ms)
 
