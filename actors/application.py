@@ -21,7 +21,7 @@ from typing import Any
 
 from actors.config import Account, Config, Reload
 from actors.conversation import Conversation, ConversationParked, conversation_spec
-from actors.keys import CONVERSATIONS, ROUTER, conversation_key, io_key
+from actors.keys import CONVERSATIONS, ROUTER, io_key
 from actors.ledger import AccountLedger, Ledger
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
 from actors.parts import Parts
@@ -51,7 +51,7 @@ from actors.router import (
     RouterState,
     StartConversation,
 )
-from actors.runtime import Actor, ActorRef, ChildSpec, Runtime, Supervisor
+from actors.runtime import Actor, ActorRef, ChildSpec, DuplicateKeyError, Runtime, Supervisor
 from actors.subscribers import Subscribers
 
 PortFor = Callable[[Account], PlatformPort]
@@ -76,9 +76,10 @@ class ConversationsSupervisor(Supervisor):
         if not isinstance(message, StartConversation):
             return super().on_receive(message)
         state = message.state
-        key = conversation_key(state.account, state.conversation)
-        if key not in self.children:
+        try:
             self.start_child(conversation_spec(state, self._parts.intensity, self._parts.period_ms))
+        except DuplicateKeyError:
+            pass  # It is there. (`children` would be a copy of them all.)
         return None
 
     def on_child_gave_up(self, child: ChildSpec) -> None:
@@ -172,7 +173,7 @@ class Application:
         self._port_for = port_for
         self._ledger = ledger
         self.stopping = False
-        runs = RunTable(config.policy)
+        runs = RunTable(config.policy, config.server.limits.open_runs)
         self._subscribers = Subscribers(self)
         idle_ms = max((account.idle_ms for account in config.accounts.values()), default=60_000)
         self.parts = Parts(

@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.keys import conversation_key, reaction_key, typing_key
+from actors.messages import Message
 from actors.platform_io import Release, ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.policy import Policy
 from actors.presence.reaction import ReactionMachine
@@ -43,76 +44,65 @@ Place = tuple[str, str]
 """(account, conversation)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(Message, frozen=True):
     """An event of a run for both machines; ``info`` is None for a bare typing scope."""
 
     info: RunInfo | None
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class LetBe:
+class LetBe(Message, frozen=True):
     """To a reaction actor: this run is over and its marks stay as they are."""
 
     info: RunInfo
 
 
-@dataclass(frozen=True, slots=True)
-class MarkDue:
-    """A reaction machine's timer."""
+class MarkDue(NamedTuple):
+    """A reaction machine's timer: its message, and its key."""
 
     run: str
     key: Any
 
 
-@dataclass(frozen=True, slots=True)
-class TypingDue:
-    """A typing machine's timer."""
+class TypingDue(NamedTuple):
+    """A typing machine's timer: its message, and its key."""
 
     thread: Thread
     key: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationStarted:
+class ConversationStarted(Message, frozen=True):
     """To the router: the actors of this conversation are there (again)."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class PassivateIfIdle:
+class PassivateIfIdle(Message, frozen=True):
     """Stop the conversation if nothing is left to do; answered to the router with `Passivated` or `StillBusy`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passivated:
+class Passivated(Message, frozen=True):
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class StillBusy:
+class StillBusy(Message, frozen=True):
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationParked:
+class ConversationParked(Message, frozen=True):
     """The restart budget of a conversation is spent; its actors are stopped."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Message, frozen=True):
     """The marks of an ended run are at rest."""
 
     key: RunKey
     not_shown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalCrashed:
+class TerminalCrashed(Message, frozen=True):
     """An actor failed on the terminal of this run."""
 
     info: RunInfo
@@ -211,9 +201,10 @@ class ReactionActor(Actor):
                 case Clear(rank):
                     self._show(info, (), rank)
                 case Schedule(key, at_ms):
-                    self.schedule_at(at_ms, MarkDue(run, key), key=(run, key))
+                    due = MarkDue(run, key)
+                    self.schedule_at(at_ms, due, key=due)
                 case Cancel(key):
-                    self.cancel((run, key))
+                    self.cancel(MarkDue(run, key))
                 case Finished(not_shown):
                     self._finish(run, info, not_shown)
 
@@ -304,15 +295,16 @@ class TypingActor(Actor):
         for effect in effects:
             match effect:
                 case StartTyping(token):
-                    self._state.io.tell(TypeStart(conversation, thread, token, machine.forum))
+                    self._state.io.tell(TypeStart(conversation, thread, token, machine.forum, machine.inbound))
                 case StopTyping():
                     self._state.io.tell(TypeStop(conversation, thread))
                 case WithdrawTyping():
                     self._state.io.tell(TypeWithdraw(conversation, thread))
                 case Schedule(key, at_ms):
-                    self.schedule_at(at_ms, TypingDue(thread, key), key=(thread, key))
+                    due = TypingDue(thread, key)
+                    self.schedule_at(at_ms, due, key=due)
                 case Cancel(key):
-                    self.cancel((thread, key))
+                    self.cancel(TypingDue(thread, key))
         if machine.idle:
             self._state.typing.pop(thread, None)
 

@@ -1,67 +1,36 @@
-"""One running livesign: runtime, platform ports, application and server, put together on the present thread's hub.
+"""One running livesign with its server, put together on the present thread's hub.
 
-`actors.serve` makes a process of it and `actors.demo` a show. An account on platform ``sandbox`` without a
-``base_url`` gets a chat service of its own in here, with the account's options; its address is in `sandboxes`.
+`actors.serve` makes a process of it and `actors.demo` a show.
 """
 
 from __future__ import annotations
 
 import logging
-import ssl
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import gevent
-from gevent.event import AsyncResult, Event
+from gevent.event import Event
 from pykka import ActorDeadError
 
 from actors.application import Application
-from actors.config import Account, Config, Reload, reload
-from actors.ledger import Ledger, MemoryLedger
-from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
-from actors.platforms.port import HttpPlatform, PlatformPort
-from actors.platforms.spec import Credentials
+from actors.config import Config
+from actors.engine import AccountError, Engine, open_ledger, sandbox_options
 from actors.runtime import Runtime
-from actors.sandbox import SandboxOptions, SandboxService
 from actors.server import Server
+
+__all__ = ["AccountError", "Daemon", "sandbox_options"]
 
 log = logging.getLogger("livesign")
 
-_GRACE_S = 1.0
-"""A drain that has not answered this long after its budget never will."""
 
-
-class AccountError(Exception):
-    """An account cannot be used as it is configured; the text says which one and why."""
-
-
-class Daemon:
+class Daemon(Engine):
     """Built, then `start`-ed, then `stop`-ped, once. All in one thread, whose hub it uses."""
 
     def __init__(self, config: Config, runtime: Runtime | None = None) -> None:
         """Raises AccountError and LedgerLockedError; nothing is left running then."""
-        self.runtime = runtime or Runtime(name="livesign")
-        self.sandboxes: dict[str, SandboxService] = {}
-        """In-process chat services by account."""
-        self.gauges: dict[str, Callable[[], int]] = {
-            "actors": lambda: self.runtime.actor_count,
-            "backlog": lambda: self.runtime.backlog,
-            "conversations": lambda: len(self.application.parts.router.conversations),
-            "open_runs": lambda: len(self.application.parts.router.runs.open),
-            "timers": lambda: self.runtime.armed_timers,
-        }
-        """Present values that `stats` adds to what is counted."""
-        self._prepared: dict[str, PlatformPort] = {}
-        self._counters: Counter[str] = Counter()
-        ledger = open_ledger(config.ledger_path, self.runtime)
-        try:
-            self.application = Application(config, self.runtime, self._port, ledger)
-        except BaseException:
-            ledger.close()
-            self._stop_sandboxes()
-            raise
+        runtime = runtime or Runtime(name="livesign")
+        ledger = open_ledger(config.ledger_path, runtime)
+        super().__init__(config, runtime, ledger)
         self.server = Server(
             config.server,
             _Door(self.application),
@@ -69,16 +38,7 @@ class Daemon:
             accounts=lambda: self.application.config.accounts,
             stats=self.stats,
         )
-
-    @property
-    def config(self) -> Config:
-        """The configuration in force."""
-        return self.application.config
-
-    @property
-    def alive(self) -> bool:
-        """Whether the tree still stands; once it has fallen nothing more can be done here."""
-        return self.runtime.lookup("root") is not None
+        self.server.context.sessions.remember(ledger.load().used)
 
     def start(self) -> None:
         """Start the tree and listen. Raises `actors.server.ListenError`, and then nothing runs any more."""
@@ -86,7 +46,7 @@ class Daemon:
             self.application.start()
             self.server.start()
         except BaseException:
-            self._close()
+            self.close()
             raise
 
     def stop(self, hurry: Event | None = None) -> bool:
@@ -94,19 +54,13 @@ class Daemon:
 
         True: nothing of ours is left on the platforms. Once ``hurry`` is set, what still shows stays.
         """
-        drained: AsyncResult[bool] = AsyncResult()
-        budget_ms = self.config.shutdown_budget_ms
         try:
-            if self.alive:
-                self.application.shut_down(budget_ms, drained.set)
-            else:
-                drained.set(False)
             leaving = gevent.spawn(self.server.stop)
-            gevent.wait([drained, hurry or Event()], timeout=budget_ms / 1_000 + _GRACE_S, count=1)
+            clean = self.drain(hurry)
             leaving.join()
         finally:
-            self._close()
-        return drained.ready() and bool(drained.value)
+            self.close()
+        return clean
 
     def leave(self) -> None:
         """End at once and leave what shows to a successor on the same ledger.
@@ -115,72 +69,17 @@ class Daemon:
         """
         self.application.close()
         self.server.stop()
-        self._close()
+        self.close()
 
-    def reload(self, config: Config) -> Reload:
-        """Use another configuration, as `actors.config.reload` allows.
-
-        Raises ConfigError or AccountError; then nothing has changed.
-        """
-        try:
-            change = reload(self.config, config)
-            try:
-                for name in (*change.changed, *change.added):
-                    self._prepared[name] = self._make_port(config.accounts[name])
-            except BaseException:
-                for port in self._prepared.values():
-                    port.close()
-                self._prepared.clear()
-                raise
-        except BaseException:
-            self._counters["reloads_refused"] += 1
-            raise
-        self.application.reload(change)
-        self._counters["reloads"] += 1
-        return change
+    def close(self) -> None:
+        """End at once; what shows is left as it is."""
+        super().close()
+        self.runtime.close()
 
     def stats(self) -> dict[str, int]:
         """Everything that is counted or can be measured, by name; those of the server begin with ``server_``."""
-        numbers = Counter(self.application.counters())
-        numbers.update({f"server_{name}": value for name, value in self.server.counters.items()})
-        numbers.update(self._counters)
-        numbers.update({name: gauge() for name, gauge in self.gauges.items()})
+        numbers = super().stats() | {f"server_{name}": value for name, value in self.server.counters.items()}
         return dict(sorted(numbers.items()))
-
-    # --- parts ---------------------------------------------------------------------------------------------------
-
-    def _port(self, account: Account) -> PlatformPort:
-        return self._prepared.pop(account.name, None) or self._make_port(account)
-
-    def _make_port(self, account: Account) -> PlatformPort:
-        try:
-            credentials = self._at_home(account) or account.credentials
-            return HttpPlatform(account.adapter, credentials, concurrency=account.calls.concurrency)
-        except ssl.SSLError:
-            file = account.credentials.ca_file
-            raise AccountError(f"accounts.{account.name}.ca_file: {file} holds no usable certificate") from None
-        except (OSError, ValueError) as error:
-            raise AccountError(f"accounts.{account.name}: {error}") from None
-
-    def _at_home(self, account: Account) -> Credentials | None:
-        """How to reach the chat service in here, for an account that uses it."""
-        if account.platform != "sandbox" or account.credentials.base_url is not None:
-            return None
-        service = self.sandboxes.get(account.name)
-        if service is None:
-            service = self.sandboxes[account.name] = SandboxService(options=sandbox_options(account)).start()
-        token = account.credentials.token or account.name
-        return replace(account.credentials, base_url=service.base_url, token=token)
-
-    def _close(self) -> None:
-        self.application.close()
-        self.runtime.close()
-        self._stop_sandboxes()
-
-    def _stop_sandboxes(self) -> None:
-        for service in self.sandboxes.values():
-            service.stop()
-        self.sandboxes.clear()
 
 
 class _Door:
@@ -194,28 +93,3 @@ class _Door:
             self._application.submit(message)
         except ActorDeadError:
             log.debug("nobody is there any more for %s", type(message).__name__)
-
-
-def open_ledger(path: str, runtime: Runtime) -> Ledger:
-    """The ledger at ``path`` (``:memory:`` or a directory). Raises `LedgerLockedError`."""
-    if path == ":memory:":
-        return MemoryLedger()
-    try:
-        return SqliteLedger(path, runtime.call_soon)
-    except LedgerLockedError:
-        raise
-    except OSError as error:
-        log.warning("no ledger in %s (%s): a crash of this process will leave what shows", path, error.strerror)
-        return MemoryLedger()
-
-
-def sandbox_options(account: Account) -> SandboxOptions:
-    """The chat service that an account's options describe. Raises ValueError for options that make no sense."""
-    rules = account.spec.rules
-    return SandboxOptions(
-        reactions=rules.reactions,  # type: ignore[arg-type]  # the adapter has checked it
-        typing_stop=rules.typing_stop,
-        typing_lifetime_ms=rules.typing_lifetime_ms,
-        post_clears_typing=account.spec.post_clears_typing,
-        typing_in=account.typing_in,  # type: ignore[arg-type]  # one of the two
-    )

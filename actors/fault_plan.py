@@ -21,7 +21,7 @@ ACTORS: Mapping[str, type[Actor]] = {
 }
 
 
-class PlannedCrash(Exception):
+class PlannedCrashError(Exception):
     """Raised on purpose."""
 
 
@@ -72,7 +72,7 @@ class Saboteur:
             if crash.fits(ref, message):
                 crash.times -= 1
                 self._plans = [plan for plan in self._plans if plan.times]
-                raise PlannedCrash(f"planned crash of {ref}")
+                raise PlannedCrashError(f"planned crash of {ref}")
 
 
 def _place(ref: ActorRef[Any], message: Any) -> tuple[str | None, str | None]:

@@ -1,21 +1,27 @@
-"""What clients' sessions tell the router; the embedded path uses the same messages."""
+"""What clients' sessions tell the router (the embedded path uses the same), and the base of all messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from protocol.events import Event, Reply, Subscribe
 
-__all__ = ["FromClient", "ReplyTo", "SessionDown", "SessionUp", "Subscription", "SubscriptionEnded"]
+__all__ = ["FromClient", "Message", "ReplyTo", "SessionDown", "SessionUp", "Subscription", "SubscriptionEnded"]
+
+
+class Message(Struct, frozen=True, gc=False):
+    """Base of what our actors tell each other. An event makes many, so they are quick to make and the garbage
+    collector does not look at them; therefore a message is never part of a cycle."""
+
 
 ReplyTo = Callable[[Reply], None]
 """Hands a reply to the client: never blocks, never raises, does nothing once the client is gone. To be called
 in the runtime's thread."""
 
 
-@dataclass(slots=True)
-class FromClient:
+class FromClient(Message, frozen=True):
     """A checked event of one session.
 
     It is answered through ``reply``: `Ack` if the event has an id, `Rejected` in any case. ``accounts`` are
@@ -28,22 +34,19 @@ class FromClient:
     accounts: frozenset[str] | None = None
 
 
-@dataclass(slots=True)
-class SessionUp:
+class SessionUp(Message, frozen=True):
     """The session has its first connection (again)."""
 
     session: str
 
 
-@dataclass(slots=True)
-class SessionDown:
+class SessionDown(Message, frozen=True):
     """The last connection of the session is gone."""
 
     session: str
 
 
-@dataclass(slots=True)
-class Subscription:
+class Subscription(Message, frozen=True):
     """``reply`` gets `State` from now on: for ``event.conversation`` and ``event.account`` if given, always
     within
     ``accounts``. Answered like any event."""
@@ -54,8 +57,7 @@ class Subscription:
     accounts: frozenset[str] | None = None
 
 
-@dataclass(slots=True)
-class SubscriptionEnded:
+class SubscriptionEnded(Message, frozen=True):
     """The connection behind ``reply`` is gone: all its subscriptions are over."""
 
     session: str

@@ -14,14 +14,14 @@ from typing import Any
 
 from actors.keys import ROUTER, reaction_key, typing_key
 from actors.ledger import AccountLedger
+from actors.messages import Message
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
 from actors.presence.terms import Command, MarkReport, Op, Outcome, Rank, Report
 from actors.runtime import Actor, ActorRef
 
 
-@dataclass(frozen=True, slots=True)
-class ShowMark:
+class ShowMark(Message, frozen=True):
     """This chain should show on the message; an empty chain: no mark of ours."""
 
     conversation: str
@@ -31,41 +31,37 @@ class ShowMark:
     forum: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TypeStart:
+class TypeStart(Message, frozen=True):
     """One typing call now; answered by a `TypingReport` with the same token."""
 
     conversation: str
     thread: str | None
     token: int
     forum: bool = False
+    inbound: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TypeStop:
+class TypeStop(Message, frozen=True):
     """Typing of this target should be off."""
 
     conversation: str
     thread: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TypeWithdraw:
+class TypeWithdraw(Message, frozen=True):
     """A start that has not begun is not to be made; what is on stays on."""
 
     conversation: str
     thread: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Retold:
+class Retold(Message, frozen=True):
     """A desire told again by the supervisor, because the actor failed on it the first time."""
 
     desire: ShowMark | TypeStart | TypeStop | TypeWithdraw
 
 
-@dataclass(frozen=True, slots=True)
-class CallEnded:
+class CallEnded(Message, frozen=True):
     """The port's answer to a call."""
 
     call_id: int
@@ -73,8 +69,7 @@ class CallEnded:
     command: Command
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Message, frozen=True):
     """To the router, while somebody listens: what shows has changed; ``message`` empty: typing."""
 
     account: str
@@ -82,28 +77,24 @@ class Changed:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(Message, frozen=True):
     """The bot has posted there: what was forbidden may be allowed again."""
 
     conversation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revive:
+class Revive(Message, frozen=True):
     """The credentials have changed: an account stopped by auth may try again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(Message, frozen=True):
     """Time to look at the lanes again."""
 
 
 WAKE = Wake()
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Message, frozen=True):
     """The run of this message is over and its last wish is told: its lane may go."""
 
     conversation: str
@@ -129,8 +120,16 @@ class AccountIO:
         return self.typing_deadline_ms if typing else self.deadline_ms
 
 
+TAKEN_MAX = 16
+"""So many messages are taken in before calls are begun, however many still wait."""
+
+
 class PlatformIOActor(Actor):
-    """Serialises the outbound calls of one account."""
+    """Serialises the outbound calls of one account.
+
+    It takes in what waits in its mailbox before it begins a call: that may be what has to go first. `WAKE`, told by
+    itself behind what waits, is when it begins calls; a long queue is not waited for.
+    """
 
     mailbox_capacity = 1_000_000
     """A desire replaces the one before it in its lane, so what waits here is bounded by the open conversations."""
@@ -139,6 +138,8 @@ class PlatformIOActor(Actor):
         super().__init__()
         self._account = account
         self._lanes = account.lanes
+        self._taken = 0
+        """Messages taken in since calls were begun last."""
 
     def on_start(self) -> None:
         self._account.starts += 1
@@ -149,31 +150,38 @@ class PlatformIOActor(Actor):
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Retold):
             message = message.desire
-        now_ms = self.now_ms
-        reports: Sequence[Report] = ()
+        self._report(self._take(message, self.now_ms))
+        self._settle(message)
+        self._taken += 1
+        if message is WAKE or self._taken == TAKEN_MAX:
+            self._pump()
+        elif self._taken == 1:
+            self.actor_ref.tell(WAKE)
+
+    def _take(self, message: Any, now_ms: int) -> Sequence[Report]:
+        lanes = self._lanes
         match message:
             case ShowMark(conversation, target, chain, rank, forum):
-                reports = self._lanes.show(conversation, target, chain, rank, now_ms, forum=forum)
-            case TypeStart(conversation, thread, token, forum):
-                reports = self._lanes.type_start(conversation, thread, token, now_ms, forum=forum)
+                return lanes.show(conversation, target, chain, rank, now_ms, forum=forum)
+            case CallEnded(call_id, outcome):
+                return lanes.end(call_id, outcome, now_ms)
+            case TypeStart(conversation, thread, token, forum, inbound):
+                return lanes.type_start(conversation, thread, token, now_ms, forum=forum, inbound=inbound)
             case TypeStop(conversation, thread):
-                reports = self._lanes.type_stop(conversation, thread, now_ms)
+                return lanes.type_stop(conversation, thread, now_ms)
             case TypeWithdraw(conversation, thread):
-                reports = self._lanes.type_withdraw(conversation, thread, now_ms)
+                return lanes.type_withdraw(conversation, thread, now_ms)
             case Release(conversation, target):
-                reports = self._lanes.release(conversation, target, now_ms)
-            case CallEnded(call_id, outcome, command):
-                reports = self._lanes.end(call_id, outcome, now_ms)
+                return lanes.release(conversation, target, now_ms)
             case Posted(conversation):
-                self._lanes.posted(conversation, now_ms)
+                lanes.posted(conversation, now_ms)
             case Revive():
-                self._lanes.revive(now_ms)
-        self._report(reports)
-        self._pump()
-        self._settle(message)
+                lanes.revive(now_ms)
+        return ()
 
     def _pump(self) -> None:
         """Begin every call that may begin now, and come back when the next one may."""
+        self._taken = 0
         now_ms = self.now_ms
         while (begin := self._lanes.next(now_ms)) is not None:
             self._call(begin)
@@ -204,9 +212,10 @@ class PlatformIOActor(Actor):
             shown = self._lanes.shown(*place)
             if shown is None or isinstance(message, CallEnded):
                 ledger.marks(*place, shown)
-        elif isinstance(message, TypeStop) or (isinstance(message, CallEnded) and target is None):
-            if not self._lanes.keeps_typing(about.conversation, about.thread):
-                ledger.typing_over(about.conversation, about.thread)
+        elif isinstance(message, (TypeStop, CallEnded)) and not self._lanes.keeps_typing(
+            about.conversation, about.thread
+        ):
+            ledger.typing_over(about.conversation, about.thread)
 
     def _report(self, reports: Sequence[Report]) -> None:
         for report in reports:

@@ -31,11 +31,11 @@ from actors.conversation import (
 )
 from actors.keys import conversation_key, io_key, reaction_key, typing_key
 from actors.ledger import Ledger, RunRow
-from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
+from actors.messages import FromClient, Message, SessionDown, SessionUp, Subscription, SubscriptionEnded
 from actors.platform_io import Changed, ShowMark, TypeStop
 from actors.presence.reaction import ReactionMachine
 from actors.presence.run import NEVER_MS, EndedRun
-from actors.presence.runs import Decision, MergeError, PolicyFor, RunTable
+from actors.presence.runs import Decision, MergeError, PolicyFor, RunTable, TooManyRunsError
 from actors.presence.terms import Rank, RunInfo, RunKey
 from actors.runtime import Actor, ActorRef
 from actors.subscribers import Subscribers
@@ -43,41 +43,35 @@ from protocol import events
 from protocol.events import Ack, Rejected, RunEvent
 
 
-@dataclass(frozen=True, slots=True)
-class StartConversation:
+class StartConversation(Message, frozen=True):
     """To the conversations' supervisor: start these actors, then say `ConversationStarted`."""
 
     state: Conversation
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationsLost:
+class ConversationsLost(Message, frozen=True):
     """The conversations' supervisor was restarted: all conversations have to be started again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RouterFailedOn:
+class RouterFailedOn(Message, frozen=True):
     """To a restarted router: the message that it failed on."""
 
     message: Any
 
 
-@dataclass(frozen=True, slots=True)
-class EndAll:
+class EndAll(Message, frozen=True):
     """End every open run in this way (shutdown)."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class EndAccount:
+class EndAccount(Message, frozen=True):
     """The configuration names this account no longer: its runs end, and their marks are taken off."""
 
     account: str
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Message, frozen=True):
     """A conversation has had nothing to do for a while."""
 
     place: Place
@@ -190,12 +184,10 @@ class RouterActor(Actor):
     def _event(self, message: FromClient) -> None:
         event = message.event
         self._state.counters["events"] += 1
-        bare = isinstance(event, events.TypingStart | events.TypingStop) and event.scope is not None
-        account = event.account if isinstance(event, RunEvent | events.Alive) else None
+        account = event.account if isinstance(event, (RunEvent, events.Alive)) else None
         if account is None:
             allowed = self._state.accounts if message.accounts is None else tuple(message.accounts)
-            needs = isinstance(event, RunEvent)
-            if needs and len(allowed) != 1:
+            if len(allowed) != 1 and isinstance(event, RunEvent):
                 self._reject(message, "missing_field", "account", "there are several accounts: name one")
                 return
             account = allowed[0] if allowed else ""
@@ -205,8 +197,7 @@ class RouterActor(Actor):
         if self._state.draining:
             self._reject(message, "limit", None, "livesign is shutting down and takes no new events")
             return
-        if bare:
-            assert isinstance(event, RunEvent)
+        if isinstance(event, (events.TypingStart, events.TypingStop)) and event.scope is not None:
             self._deliver((account, event.conversation), Deliver(None, event))
             self._acknowledge(message, "applied")
             return
@@ -214,6 +205,9 @@ class RouterActor(Actor):
             decision = self._runs.handle(account, event, message.session, self.now_ms, self.clock.wall_ms())
         except MergeError as error:
             self._reject(message, "bad_value", "into", str(error))
+            return
+        except TooManyRunsError as error:
+            self._reject(message, "limit", None, str(error))
             return
         self._carry_out(decision)
         self._acknowledge(message, decision.result)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from actors.messages import SessionDown, SessionUp
@@ -80,6 +80,21 @@ class Sessions:
     def remembered(self) -> int:
         """Ended sessions whose ids are still known."""
         return len(self._ended)
+
+    def remember(self, used: Mapping[str, Iterable[str]]) -> None:
+        """Event ids that sessions of an earlier process have used, by session key, oldest first.
+
+        For them that process's end was the sessions' end: the ids are known for 10 minutes from now.
+        """
+        now = self._now()
+        for key, ids in used.items():
+            if key not in self._live and key not in self._ended:
+                session = Session(key, key.partition("/")[2])
+                session.resumable = True
+                session.ended_at = now
+                for event_id in ids:
+                    session.is_repeat(event_id)
+                self._ended[key] = session
 
     def join(self, principal: str, name: str | None, *, told: bool) -> Session:
         """One more connection of the session ``name`` (None: a new one); ``told``: its client knows the

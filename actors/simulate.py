@@ -33,7 +33,7 @@ from actors.timeline import timeline
 from actors.violations import violations
 from protocol import events
 from protocol.codec import DecodeError
-from protocol.events import Ack, Event, Reply
+from protocol.events import Ack, Event, Rejected, Reply
 
 SHOWN_COUNTERS = (
     "late_events", "duplicate_messages", "unknown_events", "rejected", "restarts", "parked", "repaired", "breaker_opened",
@@ -243,6 +243,8 @@ class Simulation:
             self.world.posted(account, sent.conversation)
 
     def _hear(self, client: str, reply: Reply) -> None:
+        if isinstance(reply, Rejected) and reply.id is not None:
+            self._sessions[client].forget(reply.id)
         self.replies.append((self.now_ms, client, reply))
 
     def _connect(self, client: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 from actors.config import Config
 from actors.presence.terms import Op
@@ -32,7 +33,7 @@ def violations(world: World, config: Config) -> list[str]:
 def _overlaps(lane: tuple[object, ...], calls: list[CallRecord]) -> list[str]:
     """Two calls of one lane in flight at once."""
     found = []
-    for before, after in zip(calls, calls[1:], strict=False):
+    for before, after in pairwise(calls):
         lost = before.outcome == "lost"
         if not lost and (before.ended_ms is None or after.t_ms < before.ended_ms):
             found.append(f"two calls in flight in {lane}: from {before.t_ms} and {after.t_ms} ms")

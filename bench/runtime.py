@@ -1,6 +1,6 @@
 """The runtime's figures, as ratios to what a reader knows, each with its goal.
 
-``run(smoke)`` returns ``{"figures": {name: {"value", "goal", "unit", "ok"}}, "checksum": int}``. Ratios are taken in one
+``run(smoke)`` returns ``{"figures": {name: {"value", "goal", "ok"}}, "checksum": int}``. Ratios are taken in one
 process, one after the other, best of three, so that the machine cancels out as far as it can. ``ok`` is about the goal;
 a smoke run is too short to mean anything but that the code works.
 """

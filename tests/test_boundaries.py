@@ -47,8 +47,8 @@ def imports(path: Path, module: str) -> set[str]:
                 base = package.split(".")[: len(package.split(".")) - node.level + 1]
                 found.add(".".join([*base, *filter(None, [node.module])]))
             elif node.module:
-                base = ROOT.joinpath(*node.module.split("."))
-                inner = [a.name for a in node.names if base.joinpath(a.name + ".py").exists()]
+                folder = ROOT.joinpath(*node.module.split("."))
+                inner = [a.name for a in node.names if folder.joinpath(a.name + ".py").exists()]
                 found |= {f"{node.module}.{name}" for name in inner}
                 if len(inner) < len(node.names):
                     found.add(node.module)

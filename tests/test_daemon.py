@@ -109,6 +109,27 @@ def test_where_it_cannot_listen_nothing_is_left_running(daemon: Daemon, tmp_path
     assert daemon.alive
 
 
+def test_an_event_applied_before_a_restart_is_known_after_it(tmp_path: Path) -> None:
+    settings = config(tmp_path, ledger={"path": str(tmp_path / "ledger")})
+    hello = {"type": "hello", "session": "bot"}
+    event = {"type": "thinking", "id": "e1", "conversation": "c", "message": "m", "lease_ms": 60_000}
+    results = []
+    for _ in range(2):
+        made = Daemon(settings)
+        made.start()
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(5)
+            sock.connect(str(made.config.server.unix))
+            sock.sendall(msgpack.packb(hello) + msgpack.packb(event))
+            unpacker = msgpack.Unpacker()
+            while (reply := next(unpacker, None)) is None or reply["type"] != "ack":
+                if reply is None:
+                    unpacker.feed(sock.recv(4_096))
+            results.append(reply["result"])
+        made.stop()
+    assert results == ["applied", "duplicate"]
+
+
 def test_a_fallen_tree_is_noticed(tmp_path: Path) -> None:
     daemon = Daemon(config(tmp_path))
     daemon.start()

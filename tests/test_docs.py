@@ -28,8 +28,8 @@ def generator() -> ModuleType:
 
 
 def block(language: str, holding: str) -> str:
-    found = [text for name, text in re.findall(r"```(\w*)\n(.*?)```", README, re.S) if name == language]
-    return next(text for text in found if holding in text)
+    found = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+    return str(next(text for name, text in found if name == language and holding in text))
 
 
 @pytest.mark.parametrize("name", ["events.md", "configuration.md"])

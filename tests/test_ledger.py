@@ -134,7 +134,7 @@ def test_close_writes_what_is_left_and_answers_who_waits(tmp_path: Path) -> None
 
 def test_a_ledger_that_a_living_process_holds_is_refused_with_what_to_do(tmp_path: Path) -> None:
     first = SqliteLedger(tmp_path, Hub())
-    with pytest.raises(LedgerLockedError, match="in use by another livesign: stop that one, or set ledger.path"):
+    with pytest.raises(LedgerLockedError, match=r"in use by another livesign: stop that one, or set ledger\.path"):
         SqliteLedger(tmp_path, Hub())
     first.close()
     SqliteLedger(tmp_path, Hub()).close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.scenario import ScenarioError, read
@@ -142,7 +143,7 @@ def test_after_a_crash_of_the_process_a_client_takes_its_run_over_and_asks_no_ga
     )
     assert outcomes(result) == {"m1": ("done", None)}
     assert [emoji for t_ms, _, emoji in calls(result) if t_ms > 5_000] == ["👨\u200d💻", "👍", None]
-    assert ["duplicate"] == [reply.result for _, _, reply in result.replies]  # type: ignore[attr-defined]
+    assert [reply.result for _, _, reply in result.replies] == ["duplicate"]  # type: ignore[attr-defined]
     assert_nothing_left(result)
 
 
@@ -444,3 +445,26 @@ def test_the_timeline_can_be_read() -> None:
     assert "       6.000  = run m1: done" in text
     assert "@crash actor=router" in text
     assert text.endswith("1 runs ended, 8 calls, 0 marks showing at the end")
+
+
+def test_a_session_may_hold_so_many_open_runs_and_no_more() -> None:
+    result = play(
+        event(0, "thinking", "m1"),
+        event(0, "thinking", "m2"),
+        event(10, "thinking", "m3", id="refused"),
+        event(20, "progress", "m2", id="goes on"),
+        event(30, "thinking", "m3", client="c2", id="another session"),
+        event(40, "done", "m1"),
+        event(50, "thinking", "m3", id="refused"),
+        event(60, "thinking", "m4", id="room again"),
+        config={"server": {"limits": {"open_runs": 2}}},
+    )
+    replies = [msgspec.to_builtins(reply) for _, _, reply in result.replies]
+    answers = [(reply["id"], reply.get("result") or reply["code"]) for reply in replies]
+    assert answers == [
+        ("refused", "limit"),
+        ("goes on", "applied"),
+        ("another session", "applied"),
+        ("refused", "applied"),
+        ("room again", "limit"),
+    ]

@@ -21,6 +21,11 @@ def segment(value: str) -> str:
     return quote(value, safe="").replace(".", "%2E") if value.strip(".") == "" else quote(value, safe="")
 
 
+def bearer(token: str) -> tuple[str, str]:
+    """The header that carries ``token``."""
+    return ("Authorization", f"Bearer {token}")
+
+
 def json_body(value: object) -> bytes:
     """``value`` as compact UTF-8 JSON."""
     return msgspec.json.encode(value)
@@ -63,6 +68,14 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
         return duration_ms(float(headers.get("retry-after", "")), 1_000)
     except ValueError:
         return None
+
+
+def plain_success(response: Response) -> Outcome:
+    """The outcome of a 2xx that need not say anything: its body is empty, or a JSON object. Anything else did not
+    come from the platform."""
+    if response.body and not response.body.lstrip().startswith(b"{"):
+        return Outcome(OutcomeKind.UNKNOWN, detail="an answer that is not the platform's")
+    return Outcome(OutcomeKind.OK)
 
 
 def by_status(response: Response, detail: str = "") -> Outcome:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import gevent
 from gevent.lock import BoundedSemaphore
 
-from actors.platforms.spec import Credentials, HttpAdapter
+from actors.platforms.spec import Credentials, HttpAdapter, Request, Response
 from actors.platforms.transport import GeventTransport, NoAnswer, NotSent, Transport
 from actors.presence.terms import Command, Op, Outcome, OutcomeKind
 
@@ -26,6 +26,8 @@ Done = Callable[[Outcome], None]
 MAX_FOLLOW_UPS: Final = 6
 MAX_DETAIL: Final = 200
 MAX_LEARNED: Final = 1_000
+MIN_SECRET: Final = 12
+"""A part of a token that is shorter is no secret by itself (Telegram: the bot's number)."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -43,8 +45,8 @@ class PlatformPort(Protocol):
 class HttpPlatform:
     """A `PlatformPort` over HTTP: each call is a greenlet of the runtime's hub.
 
-    A call may take more than one request: the account's introduction before the first, and those the adapter
-    asks for by `HttpAdapter.follow_up`. All of them share the call's deadline. Where typing was sent on to
+    A call may take more than one request: the account's introduction before the first and when it has expired,
+    and those the adapter asks for by `HttpAdapter.follow_up`. All of them share the call's deadline. Where typing was sent on to
     another target, later typing goes there at once. The number of connections is bounded by the transport;
     who makes more calls than that waits in line within the deadline.
 
@@ -63,10 +65,13 @@ class HttpPlatform:
         Raises ValueError and OSError as `GeventTransport` does."""
         spec = adapter.spec
         self._adapter = adapter
-        self._credentials = credentials
+        self._configured = self._credentials = credentials
         self._introducing = BoundedSemaphore()
         self._transport = transport or GeventTransport.of(credentials, spec.base_url, concurrency or spec.concurrency)
-        self._redacted = _redaction(credentials.token)
+        self._given = transport
+        self._elsewhere: dict[str, Transport] = {}
+        """Transports to other servers than the account's."""
+        self._redacted = _redaction(credentials)
         self._calls: set[gevent.Greenlet[..., Outcome]] = set()
         self._targets: dict[tuple[str, str | None], tuple[str, str | None]] = {}
         self._closed = False
@@ -89,7 +94,8 @@ class HttpPlatform:
         self._closed = True
         for greenlet in tuple(self._calls):
             greenlet.kill(block=False)
-        self._transport.close()
+        for transport in (self._transport, *self._elsewhere.values()):
+            transport.close()
 
     def _ended(self, done: Done, greenlet: gevent.Greenlet[..., Outcome]) -> None:
         self._calls.discard(greenlet)
@@ -122,11 +128,18 @@ class HttpPlatform:
         if command.op is Op.TYPING_START or command.op is Op.TYPING_STOP:
             conversation, thread = self._targets.get(first, first)
             command = replace(command, conversation=conversation, thread=thread)
+        renewed = False
         for _ in range(1 + MAX_FOLLOW_UPS):
             request = self._adapter.request(command, credentials)
             if isinstance(request, Outcome):
                 return request
-            response = self._transport.send(request, _left_ms(until_ns))
+            response = self._send(request, until_ns)
+            if not renewed and self._adapter.expired(response):
+                renewed = True
+                credentials = self._introduction(until_ns, instead_of=credentials)
+                if isinstance(credentials, Outcome):
+                    return credentials
+                continue
             following = self._adapter.follow_up(command, credentials, response)
             if following is None:
                 outcome = self._adapter.outcome(command, response)
@@ -136,8 +149,20 @@ class HttpPlatform:
             command = following
         return Outcome(OutcomeKind.BAD_REQUEST, detail=f"no end after {MAX_FOLLOW_UPS} follow-up requests")
 
-    def _introduction(self, until_ns: int) -> Credentials | Outcome:
-        """The credentials, completed by asking the platform once where the adapter wants that."""
+    def _send(self, request: Request, until_ns: int) -> Response:
+        transport = self._transport
+        if request.server is not None and self._given is None:
+            if request.server not in self._elsewhere:
+                there = replace(self._configured, base_url=request.server)
+                self._elsewhere[request.server] = GeventTransport.of(there, None, 1)
+            transport = self._elsewhere[request.server]
+        return transport.send(request, _left_ms(until_ns))
+
+    def _introduction(self, until_ns: int, instead_of: Credentials | None = None) -> Credentials | Outcome:
+        """The credentials, completed by asking the platform once where the adapter wants that, and anew where they
+        are still those that have expired."""
+        if instead_of is self._credentials:
+            self._credentials = self._configured
         if self._adapter.introduce(self._credentials) is None:
             return self._credentials
         if not self._introducing.acquire(timeout=_left_ms(until_ns) / 1_000):
@@ -145,11 +170,12 @@ class HttpPlatform:
         try:
             request = self._adapter.introduce(self._credentials)  # another call may have done it meanwhile
             if request is not None:
-                response = self._transport.send(request, _left_ms(until_ns))
+                response = self._send(request, until_ns)
                 answer = self._adapter.introduced(self._credentials, response)
                 if isinstance(answer, Outcome):
                     return answer
                 self._credentials = answer
+                self._redacted = _redaction(answer)
             return self._credentials
         except NoAnswer as error:
             raise NotSent(f"introduction: {error}") from None  # the call itself has not been made
@@ -179,13 +205,15 @@ def _left_ms(until_ns: int) -> int:
     return left_ms
 
 
-def _redaction(secret: str) -> Callable[[str], str]:
-    """A function that takes ``secret`` out of a text, in each form it may have in an answer. (A function,
+def _redaction(credentials: Credentials) -> Callable[[str], str]:
+    """A function that takes the secrets out of a text, in each form they may have in an answer. (A function,
     because the attributes of an object are easily printed.)"""
-    forms = {secret, quote(secret), quote(secret, safe="")} - {""}
+    parts = [part for part in credentials.token.split(":") if len(part) >= MIN_SECRET]
+    secrets = {credentials.token, credentials.access, *parts}
+    forms = {form for secret in secrets for form in (secret, quote(secret), quote(secret, safe=""))} - {""}
     if not forms:
         return str
-    pattern = re.compile("|".join(re.escape(form) for form in forms))
+    pattern = re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)))
     return lambda text: pattern.sub("***", text)
 
 

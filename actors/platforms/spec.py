@@ -27,6 +27,8 @@ class Credentials:
     """How an account reaches its platform. ``repr`` shows no secret."""
 
     token: str = field(default="", repr=False)
+    access: str = field(default="", repr=False)
+    """The token of limited life that `HttpAdapter.introduce` got for ``token``, on platforms that want that."""
     base_url: str | None = None
     """None: the platform's own (`PlatformSpec.base_url`)."""
     options: Options = field(default_factory=lambda: NO_OPTIONS)
@@ -45,6 +47,8 @@ class Request:
     path: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     body: bytes = b""
+    server: str | None = None
+    """Base URL of another server than the account's (that of its logins); None: the account's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,14 @@ class PlatformSpec:
     needs_token: bool = True
     required_options: tuple[str, ...] = ()
     keepalive_ms: int = 3_000
-    """Refresh interval of typing; 0: never refreshed."""
+    """Refresh interval of typing; 0: never refreshed, either because it lasts or because a refresh before its end
+    does nothing."""
     min_change_ms: int = 0
     """Least time between two changes of one message's mark (done, error and removals are exempt)."""
     presentation: Literal["full", "ends"] = "full"
     post_clears_typing: bool = True
+    typing_deadline_ms: int = 3_000
+    """Longest time of a typing call; more where the platform is known to take longer."""
     ack_variant: Literal["default", "whatsapp"] = "default"
     concurrency: int = 4
     limits: Mapping[str, Limit] = field(default_factory=lambda: MappingProxyType({}))
@@ -84,10 +91,11 @@ class PlatformSpec:
 
 
 class HttpAdapter(ABC):
-    """A platform that is reached over HTTP. All methods are pure; the last three have defaults that fit most.
+    """A platform that is reached over HTTP. All methods are pure; the last four have defaults that fit most.
 
     The ``scope`` of a FORBIDDEN tells what is refused: "account" calls of this kind (marks, typing) of the
-    whole account, "conversation" everything there, None this kind of call there.
+    whole account, "conversation" everything there, None this kind of call there, "message" this message or this
+    typing target only (a message can be full of marks).
     """
 
     spec: PlatformSpec
@@ -117,3 +125,8 @@ class HttpAdapter(ABC):
     def introduced(self, credentials: Credentials, response: Response) -> Credentials | Outcome:
         """The credentials completed by the answer to `introduce`, or why there are none."""
         return credentials
+
+    def expired(self, response: Response) -> bool:
+        """Whether the call was refused because what `introduce` got is too old. It is then asked for again and the
+        call made once more, once."""
+        return False

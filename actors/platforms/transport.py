@@ -164,9 +164,11 @@ class GeventTransport:
             raise ValueError("the path of a request is not plain text")
         if self._proxy is not None:
             target = f"http://{self._server.authority}{target}"
-        lines = [f"{request.method} {target} HTTP/1.1", f"Host: {self._server.authority}", *_OWN_HEADERS]
+        lines = [f"{request.method} {target} HTTP/1.1", f"Host: {self._server.authority}"]
         if self._proxy is not None and self._proxy.authorization is not None:
             lines.append(f"Proxy-Authorization: {self._proxy.authorization}")
+        own = {name.lower() for name, _ in request.headers}
+        lines += [line for line in _OWN_HEADERS if line.partition(":")[0].lower() not in own]
         for name, value in request.headers:
             if not _NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
                 raise ValueError("a header (or the token in it) is not plain text")

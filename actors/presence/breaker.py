@@ -13,7 +13,8 @@ half    probe lost                   half    the next wanted call is the probe
 ======  ===========================  ======  =======================================================
 
 The kinds are marks and typing. Only what shows something is held back: what may be there is taken away even
-where nothing new is allowed, at the price of one call each. A circuit that nobody asks for as long as it was open is forgotten.
+where nothing new is allowed, at the price of one call each. A circuit that nobody asks for as long as it
+was open is forgotten.
 
 Outage: five failures in a row (transient or without an answer, no other answer between) in at least three
 conversations mean the platform is down. Then one call at a time probes, after 1 s, 2 s and so on up to
@@ -107,29 +108,26 @@ class Circuits:
 
     def begun(self, conversation: str, kind: Kind, call_id: int, now_ms: int) -> bool:
         """The call starts. Where a circuit waits for a probe, it is the probe; whether it is one."""
-        waiting = (
-            [c for c in self._of(conversation, kind) if c.gate(now_ms) is Gate.PROBE] if self._table else []
-        )
+        waiting = [c for c in self._of(conversation, kind) if c.gate(now_ms) is Gate.PROBE] if self._table else []
         for circuit in waiting:
             circuit.probe = call_id
         return bool(waiting)
 
-    def forbidden(self, conversation: str, kind: Kind, call_id: int, now_ms: int) -> bool:
-        """A call was refused. Whether this opened the circuit: late refusals do not open it once more."""
+    def forbidden(self, conversation: str, kind: Kind, now_ms: int) -> bool:
+        """A call was refused. Whether this opened the circuit: an open or probed one is left as it is."""
         circuit = self._table.get((conversation, kind))
         if circuit is None:
             circuit = _Circuit(now_ms + OPEN_MS, OPEN_MS)
-        elif now_ms < circuit.until_ms or circuit.probe not in (None, call_id):
+        elif now_ms < circuit.until_ms or circuit.probe is not None:
             return False
         else:
             circuit.open_ms = min(2 * circuit.open_ms, MAX_OPEN_MS)
             circuit.until_ms = now_ms + circuit.open_ms
-            circuit.probe = None
         self._table.put((conversation, kind), circuit, now_ms)
         return True
 
     def ended(self, conversation: str, kind: Kind, call_id: int, *, answered: bool) -> None:
-        """The call ended without being refused; if it was the probe, an answer closes the circuit."""
+        """The call has ended. If it was the probe, an answer that is no refusal closes the circuit."""
         if not self._table:
             return
         for where in (conversation, ""):

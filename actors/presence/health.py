@@ -31,6 +31,7 @@ CAPACITY: Final = 20_000
 """Refused emojis and dead messages kept at most, each."""
 
 _REFUSALS: Final = frozenset({OutcomeKind.AUTH, OutcomeKind.FORBIDDEN, OutcomeKind.RATE_LIMITED})
+_LATER: Final = frozenset({OutcomeKind.AUTH, OutcomeKind.RATE_LIMITED})
 _FAILURES: Final = frozenset({OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN})
 
 
@@ -97,9 +98,7 @@ class Health:
         self._outage.begun(call.call_id)
         op = call.command.op
         if op in SHOWING:
-            call.probe = self._circuits.begun(
-                call.command.conversation, KINDS[op], call.call_id, call.begun_ms
-            )
+            call.probe = self._circuits.begun(call.command.conversation, KINDS[op], call.call_id, call.begun_ms)
 
     def lost(self, call: Call) -> None:
         """We lost the answer ourselves: it says nothing about the platform."""
@@ -117,13 +116,13 @@ class Health:
             return _NOTHING
         recovered = self._outage.answered()
         opened = None
-        if outcome.kind is OutcomeKind.FORBIDDEN or (
-            outcome.kind is OutcomeKind.GONE and kind is Kind.TYPING
-        ):
-            opened = self._forbidden(call, outcome, now_ms)
-        else:
-            answered = outcome.kind not in _REFUSALS
-            self._circuits.ended(command.conversation, kind, call.call_id, answered=answered)
+        away = outcome.kind is OutcomeKind.GONE and (kind is Kind.TYPING or outcome.scope == "conversation")
+        refused = (away or outcome.kind is OutcomeKind.FORBIDDEN) and outcome.scope != "message"
+        answered = not refused and outcome.kind not in _LATER
+        self._circuits.ended(command.conversation, kind, call.call_id, answered=answered)
+        if refused:
+            where = "" if outcome.scope == "account" else command.conversation
+            opened = (where, kind) if self._circuits.forbidden(where, kind, now_ms) else None
         if outcome.kind is OutcomeKind.INVALID_REACTION and command.emoji is not None:
             self._emojis.put((command.conversation, command.emoji), now_ms + REMEMBER_MS, now_ms)
         elif outcome.kind is OutcomeKind.GONE and command.message is not None:
@@ -146,10 +145,7 @@ class Health:
 
     def snapshot(self, now_ms: int) -> dict[str, object]:
         """For people; no secrets."""
-        circuits = {
-            f"{where or '*'} {kind}": until
-            for (where, kind), until in self._circuits.open_now(now_ms).items()
-        }
+        circuits = {f"{where or '*'} {kind}": until for (where, kind), until in self._circuits.open_now(now_ms).items()}
         return {
             "stopped": self.stopped,
             "outage": self._outage.down,
@@ -164,14 +160,6 @@ class Health:
         self._circuits.sweep(now_ms)
         self._emojis.sweep(now_ms)
         self._dead.sweep(now_ms)
-
-    def _forbidden(self, call: Call, outcome: Outcome, now_ms: int) -> tuple[str, Kind] | None:
-        kind = KINDS[call.command.op]
-        if outcome.scope == "message":
-            self._circuits.ended(call.command.conversation, kind, call.call_id, answered=True)
-            return None
-        where = "" if outcome.scope == "account" else call.command.conversation
-        return (where, kind) if self._circuits.forbidden(where, kind, call.call_id, now_ms) else None
 
 
 def _past(until_ms: int, now_ms: int) -> bool:

@@ -104,7 +104,14 @@ class Lanes:
         return self._calls.changed(entry, (), now_ms)
 
     def type_start(
-        self, conversation: str, thread: str | None, token: int, now_ms: int, *, forum: bool = False
+        self,
+        conversation: str,
+        thread: str | None,
+        token: int,
+        now_ms: int,
+        *,
+        forum: bool = False,
+        inbound: str | None = None,
     ) -> list[Report]:
         """Make one typing call (start or refresh). Every token is answered by exactly one report."""
         self._now_ms = now_ms
@@ -113,7 +120,7 @@ class Lanes:
         entry = self._table.typing(conversation, thread)
         if entry is None:
             entry = self._table.add_typing(conversation, thread, forum)
-        return self._calls.changed(entry, entry.lane.start(token, now_ms), now_ms)
+        return self._calls.changed(entry, entry.lane.start(token, now_ms, inbound), now_ms)
 
     def type_withdraw(self, conversation: str, thread: str | None, now_ms: int) -> list[Report]:
         """Do not make the start that has not begun; what is on stays on."""

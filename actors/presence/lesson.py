@@ -44,9 +44,7 @@ class Lesson:
         news = self._learned_ms is None or begun_ms > self._learned_ms
         if retry_after_ms is None:
             if news:
-                self._block_ms = (
-                    min(2 * self._block_ms, MAX_BLOCK_MS) if self.spacing_ms(now_ms) else BLOCK_MS
-                )
+                self._block_ms = min(2 * self._block_ms, MAX_BLOCK_MS) if self.spacing_ms(now_ms) else BLOCK_MS
             retry_after_ms = self._block_ms
         spacing_ms = self.spacing_ms(now_ms)
         self.until_ms = max(self.until_ms, now_ms + retry_after_ms)

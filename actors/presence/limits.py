@@ -53,9 +53,7 @@ class Limit:
 
     def __post_init__(self) -> None:
         if self.per_ms < 1 or self.count < 1:
-            raise ValueError(
-                f"a limit needs per_ms and count of at least 1, not {self.per_ms} and {self.count}"
-            )
+            raise ValueError(f"a limit needs per_ms and count of at least 1, not {self.per_ms} and {self.count}")
         if self.burst is not None and not 1 <= self.burst <= self.count:
             raise ValueError(f"burst must be between 1 and count ({self.count}), not {self.burst}")
 
@@ -103,9 +101,7 @@ class Route(NamedTuple):
 def _parse(name: str) -> Iterator[tuple[str, str]]:
     scope, dot, ops = name.partition(".")
     if scope not in SCOPES or (dot and ops not in _OPS_BY_NAME):
-        raise ValueError(
-            f"no limit is called {name!r}: a scope ({', '.join(SCOPES)}), then perhaps a dot and an op"
-        )
+        raise ValueError(f"no limit is called {name!r}: a scope ({', '.join(SCOPES)}), then perhaps a dot and an op")
     if scope == "route" and not ops:
         return iter((("route", "marks"), ("route", "typing")))
     return iter(((scope, ops),))

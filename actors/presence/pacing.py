@@ -56,9 +56,7 @@ class Pacing:
 
     def __init__(self, limits: Mapping[str, Limit], reserve: float = 0.0) -> None:
         self.change(limits, reserve)
-        self._tats: Expiring[tuple[str, str, str], int] = Expiring(
-            lambda tat_us, now_ms: tat_us <= now_ms * 1_000
-        )
+        self._tats: Expiring[tuple[str, str, str], int] = Expiring(lambda tat_us, now_ms: tat_us <= now_ms * 1_000)
         self._lessons: Expiring[ScopeKey, Lesson] = Expiring(lambda lesson, now_ms: lesson.over(now_ms))
         self._unsaid: tuple[str, int] | None = None
 

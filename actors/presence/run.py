@@ -83,15 +83,19 @@ class Run:
         return NEVER_MS if limit_ms == 0 else self.opened_ms + limit_ms
 
     def deadline_ms(self) -> int:
-        """When the table must look at this run again; `NEVER_MS` if nothing is armed."""
-        return min(
-            self.adopt_until_ms or NEVER_MS,
-            self.lease_deadline_ms(),
-            self.run_max_deadline_ms(),
-            self.final_deadline_ms(),
-            self.wait_deadline_ms(),
-            min(self.children.values()) if self.children else NEVER_MS,
-        )
+        """When the table must look at this run again; `NEVER_MS` if nothing is armed. Asked after every event."""
+        at_ms = self.run_max_deadline_ms()
+        if self.events_only or not self.connected:
+            at_ms = min(at_ms, self.lease_deadline_ms())
+        if self.adopt_until_ms:
+            at_ms = min(at_ms, self.adopt_until_ms)
+        if self.final_sent_ms is not None:
+            at_ms = min(at_ms, self.final_deadline_ms())
+        if self.waiting_since_ms is not None:
+            at_ms = min(at_ms, self.wait_deadline_ms())
+        if self.children:
+            at_ms = min(at_ms, *self.children.values())
+        return at_ms
 
 
 @dataclass(slots=True)

@@ -58,6 +58,10 @@ _OUTCOMES = {
 Terminal: TypeAlias = events.Done | events.Error | events.Cancelled | events.Silent
 
 
+class TooManyRunsError(ValueError):
+    """The session holds as many open runs as it may. Nothing was changed."""
+
+
 class MergeError(ValueError):
     """A ``merged`` names a run that is unknown, ended, or itself. Nothing was changed."""
 
@@ -87,10 +91,13 @@ class RunTable:
         "counters",
         "ended",
         "open",
+        "session_max",
     )
 
-    def __init__(self, policy_for: PolicyFor) -> None:
+    def __init__(self, policy_for: PolicyFor, session_max: int = 0) -> None:
+        """``session_max``: open runs that one session may hold; 0: any number."""
         self._policy_for = policy_for
+        self.session_max = session_max
         self.open: dict[RunKey, Run] = {}
         self.ended: dict[str, dict[RunKey, EndedRun]] = {}
         self._ended_order: dict[str, deque[RunKey]] = {}
@@ -116,7 +123,10 @@ class RunTable:
     # --- events --------------------------------------------------------------------------------------------
 
     def handle(self, account: str, event: Event, session: str, now_ms: int, wall_ms: int) -> Decision:
-        """Apply one run event of ``account``. Raises `MergeError` and changes nothing for a bad ``merged``."""
+        """Apply one run event of ``account``.
+
+        Raises `MergeError` for a bad ``merged``, `TooManyRunsError` for a run too many; then nothing has changed.
+        """
         assert isinstance(event, RunEvent | events.Alive)
         if event.conversation is None or (event.run is None and event.message is None):
             return self._all_alive(event, session, now_ms)
@@ -132,6 +142,8 @@ class RunTable:
         if not isinstance(event, OPENING):
             self.counters["unknown_events"] += 1
             return Decision("unknown")
+        if self.session_max and len(self._sessions.get(session, ())) >= self.session_max:
+            raise TooManyRunsError(f"this session has {self.session_max} open runs, which is the limit")
         return self._open(key, event, session, now_ms, wall_ms)
 
     def _open(self, key: RunKey, event: RunEvent, session: str, now_ms: int, wall_ms: int) -> Decision:

@@ -131,6 +131,8 @@ class Command:
     idempotency_key: str = ""
     """The same for a repeat of the same call, otherwise unique per account."""
     forum: bool = False
+    inbound: str | None = None
+    """Of a typing start: the newest message that is being worked on there (WhatsApp's typing needs one)."""
 
 
 class OutcomeKind(StrEnum):

@@ -98,6 +98,11 @@ class TypingMachine:
         """Whether a run here comes from a chat with topics (Telegram)."""
         return any(wish.forum for wish in self._wishes.values())
 
+    @property
+    def inbound(self) -> str | None:
+        """The message of the newest run here that has one."""
+        return next((wish.inbound for wish in reversed(self._wishes.values()) if wish.inbound is not None), None)
+
     # --- what comes in --------------------------------------------------------------------------------------
 
     def handle(self, info: RunInfo | None, event: Event, now_ms: int) -> Sequence[Effect]:
@@ -192,7 +197,8 @@ class TypingMachine:
                 return
             if not isinstance(event, _OPENING) or key in (self._ended or ()):
                 return
-            wish = self._wishes[key] = TypingWish(key, info.policy, now_ms, forum=info.forum)
+            wish = TypingWish(key, info.policy, now_ms, forum=info.forum, inbound=info.message)
+            self._wishes[key] = wish
         elif isinstance(event, _ENDING) and not (isinstance(event, events.Error) and event.scope == "lane"):
             self._end(key, wish, now_ms)
             return

@@ -62,7 +62,7 @@ class TypingLane:
     """The typing of one target. Pure: no pacing, no clock."""
 
     __slots__ = (
-        "_again", "_forum", "_may_repeat", "_new_key", "_on_until_ms", "_retry", "_rules", "_stop_key",
+        "_again", "_forum", "_inbound", "_may_repeat", "_new_key", "_on_until_ms", "_retry", "_rules", "_stop_key",
         "_stop_tries", "_stopping", "_token", "_waiting", "conversation", "in_flight", "not_before_ms",
         "saved", "thread",
     )  # fmt: skip
@@ -89,6 +89,8 @@ class TypingLane:
         self._retry = retry
         self._new_key = new_key
         self._forum = forum
+        self._inbound: str | None = None
+        """What `Command.inbound` of the next start will be."""
         self._waiting: tuple[int, str] | None = None
         """Token and key of the start that has not begun."""
         self._token: int | None = None
@@ -116,8 +118,8 @@ class TypingLane:
 
     # --- what is wanted -------------------------------------------------------------------------------------
 
-    def start(self, token: int, now_ms: int) -> Sequence[TypingReport]:
-        """Make one typing call as soon as possible, in place of what has not begun."""
+    def start(self, token: int, now_ms: int, inbound: str | None = None) -> Sequence[TypingReport]:
+        """Make one typing call as soon as possible, in place of what has not begun. ``inbound``: see `Command`."""
         if not self._rules.typing:
             return [self._report(token, _NO_TYPING, called=False)]
         reports = self.withdraw(now_ms)
@@ -127,6 +129,7 @@ class TypingLane:
             self._again = None
             self.not_before_ms = 0
         self._waiting = token, self._new_key()
+        self._inbound = inbound
         return reports
 
     def stop(self, now_ms: int) -> Sequence[TypingReport]:
@@ -228,7 +231,8 @@ class TypingLane:
         return self._report(None, OK, called=False)
 
     def _command(self, op: Op, key: str) -> Command:
-        return Command(op, self.conversation, self.thread, idempotency_key=key, forum=self._forum)
+        inbound = self._inbound if op is Op.TYPING_START else None
+        return Command(op, self.conversation, self.thread, idempotency_key=key, forum=self._forum, inbound=inbound)
 
     def _report(self, token: int | None, outcome: Outcome, called: bool = True) -> TypingReport:
         return TypingReport(self.conversation, self.thread, token, outcome, called)

@@ -55,13 +55,17 @@ class TypingWish:
 
     __slots__ = (
         "_opened", "_progress_ms", "_settings", "_span_max_ms", "_spans", "delay_until_ms", "forum",
-        "hold_until_ms", "key", "off", "ttl_at_ms",
+        "hold_until_ms", "inbound", "key", "off", "ttl_at_ms",
     )  # fmt: skip
 
-    def __init__(self, key: RunKey | str, policy: Policy, now_ms: int, *, forum: bool = False) -> None:
+    def __init__(
+        self, key: RunKey | str, policy: Policy, now_ms: int, *, forum: bool = False, inbound: str | None = None
+    ) -> None:
         """``key``: the run, or the name of a bare scope. A bare scope wants typing from the start."""
         self.key = key
         self.forum = forum
+        self.inbound = inbound
+        """The message that the run works on."""
         self.off = 0 if isinstance(key, str) else MODE
         """The reasons against typing that hold now."""
         self.ttl_at_ms: int | None = None

@@ -18,7 +18,8 @@ from actors.runtime.errors import (
 )
 from actors.runtime.future import Future
 from actors.runtime.mailbox import Overflow
-from actors.runtime.messages import DeadLetter, Exit, Terminated
+from actors.runtime.messages import DeadLetter, Event, Exit, Terminated
+from actors.runtime.observe import Observer
 from actors.runtime.ref import ActorRef
 from actors.runtime.runtime import Runtime
 from actors.runtime.supervision import Backoff, ChildSpec, Restart, Strategy
@@ -36,6 +37,7 @@ __all__ = [
     "DeadlockError",
     "Driver",
     "DuplicateKeyError",
+    "Event",
     "Exit",
     "Future",
     "GreenletActor",
@@ -46,6 +48,7 @@ __all__ = [
     "ManualDriver",
     "MisuseError",
     "MonotonicClock",
+    "Observer",
     "Overflow",
     "Restart",
     "RestartBudgetError",

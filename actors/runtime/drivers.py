@@ -122,13 +122,16 @@ class HubDriver:
         more = scheduler.run_slice(now_ns + min(max(waited_ns, SLICE_NS), SLICE_MAX_NS))
         if self._doorbell is None:
             return
+        if not more:
+            self._posted = False
+            more = bool(scheduler.ready or scheduler.handover)  # a signal handler may have told something just now
         if more:
+            self._posted = True
             self._left_ns = scheduler.now_ns()
             if not self._again.active:
                 self._again.start(self._slice)
         else:
             self._left_ns = 0
-            self._posted = False
             self._sleep()
 
     def _sleep(self) -> None:

@@ -91,7 +91,9 @@ class HandOver:
         """Bring what is here, ``TAKE_MAX`` items at most, to its place (runtime's thread)."""
         self._rung = False  # before the look at the queue: who adds after it rings again
         queue = self._queue
-        for _ in range(min(len(queue), TAKE_MAX)):
+        left = min(len(queue), TAKE_MAX)
+        while left and queue:  # a call may stop the runtime and empty the queue
+            left -= 1
             item = queue.popleft()
             if type(item) is not Transit:
                 try:

@@ -68,6 +68,8 @@ class Watchdog:
 
     def _report(self, scheduler: Scheduler) -> None:
         frame = sys._current_frames().get(scheduler.owner or 0)
+        if frame is not None and frame.f_globals.get("__name__") == "gevent.hub":
+            return  # it is the hub itself that does not get to run
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(no stack)"
         who = scheduler.current or "A greenlet"
         scheduler.counters["held"] += 1

@@ -8,7 +8,7 @@ from actors.presence.terms import Rank
 
 def test_a_circuit_opens_probes_and_closes() -> None:
     circuits = Circuits()
-    assert circuits.forbidden("c", Kind.MARKS, 1, 0)
+    assert circuits.forbidden("c", Kind.MARKS, 0)
     assert circuits.gate("c", Kind.MARKS, 599_999) is Gate.REFUSE
     assert circuits.gate("c", Kind.TYPING, 0) is Gate.PASS
     assert circuits.gate("c", Kind.MARKS, 600_000) is Gate.PROBE
@@ -20,17 +20,17 @@ def test_a_circuit_opens_probes_and_closes() -> None:
 
 def test_another_call_that_is_refused_during_the_probe_does_not_speak_for_it() -> None:
     circuits = Circuits()
-    circuits.forbidden("c", Kind.MARKS, 1, 0)
+    circuits.forbidden("c", Kind.MARKS, 0)
     circuits.begun("c", Kind.MARKS, 2, 600_000)
-    assert not circuits.forbidden("c", Kind.MARKS, 3, 600_100)
+    assert not circuits.forbidden("c", Kind.MARKS, 600_100)
     circuits.ended("c", Kind.MARKS, 2, answered=True)
     assert circuits.gate("c", Kind.MARKS, 600_200) is Gate.PASS
 
 
 def test_the_stricter_of_account_and_conversation_decides() -> None:
     circuits = Circuits()
-    circuits.forbidden("", Kind.MARKS, 1, 300_000)
-    circuits.forbidden("c", Kind.MARKS, 2, 0)
+    circuits.forbidden("", Kind.MARKS, 300_000)
+    circuits.forbidden("c", Kind.MARKS, 0)
     assert circuits.gate("c", Kind.MARKS, 600_000) is Gate.REFUSE
     assert circuits.gate("d", Kind.MARKS, 600_000) is Gate.REFUSE
     assert circuits.gate("c", Kind.MARKS, 900_000) is Gate.PROBE
@@ -38,7 +38,7 @@ def test_the_stricter_of_account_and_conversation_decides() -> None:
 
 def test_a_circuit_that_nobody_asks_for_is_forgotten_after_a_while() -> None:
     circuits = Circuits()
-    circuits.forbidden("c", Kind.MARKS, 1, 0)
+    circuits.forbidden("c", Kind.MARKS, 0)
     circuits.sweep(1_199_999)
     assert circuits.gate("c", Kind.MARKS, 1_199_999) is Gate.PROBE
     circuits.sweep(1_200_000)
@@ -47,7 +47,7 @@ def test_a_circuit_that_nobody_asks_for_is_forgotten_after_a_while() -> None:
 
 def test_a_circuit_that_is_being_probed_is_not_forgotten() -> None:
     circuits = Circuits()
-    circuits.forbidden("c", Kind.MARKS, 1, 0)
+    circuits.forbidden("c", Kind.MARKS, 0)
     circuits.begun("c", Kind.MARKS, 2, 600_000)
     circuits.sweep(9_000_000)
     assert circuits.gate("c", Kind.MARKS, 9_000_000) is Gate.WAIT

@@ -34,6 +34,15 @@ def test_conversations_take_turns_and_inside_one_the_oldest_goes_first() -> None
     ]  # fmt: skip
 
 
+def test_a_lane_keeps_its_place_when_its_wish_is_replaced() -> None:
+    world = World(make_lanes())
+    for number in range(3):
+        world.show("c", f"m{number}", "👍")
+    world.show("c", "m0", "😱")
+    world.pump()
+    assert world.made() == ["c/m0 😱", "c/m1 👍", "c/m2 👍"]
+
+
 def test_turns_hold_over_the_groups_of_a_class_that_are_paced_apart() -> None:
     lanes = make_lanes({"account.set": Limit(1, 1), "account.remove": Limit(1, 1)}, rules=ADD_REMOVE)
     world = World(lanes)

@@ -160,3 +160,15 @@ def test_phases_give_up_after_three_tries_and_terminals_do_not() -> None:
     world.show("c", "m", "👍")
     world.run(120_000)
     assert world.lanes.shown_marks() == {("c", "m"): {"👍": None}}
+
+
+def test_during_an_outage_nobody_is_woken_before_the_next_probe() -> None:
+    world = World(make_lanes(), down_until(60_000))
+    for number in range(5):
+        world.show(f"c{number}", "m", "👍")
+    world.run(60)
+    assert world.lanes.wake_at_ms() == 1_050
+    world.run(1_049)
+    assert len(world.calls) == 5
+    world.run(1_060)
+    assert len(world.calls) == 6

@@ -167,3 +167,60 @@ def test_many_refusals_at_once_open_a_circuit_once() -> None:
     world.run(601_000)
     assert len(world.calls) == 9
     assert world.lanes.counters["breaker_opened"] == 1
+
+
+def test_a_removal_is_no_probe() -> None:
+    world = World(make_lanes(rules=ADD_REMOVE), forbidding("c", until_ms=300_000))
+    world.lanes.adopt("c", "old", "👀", None, 0)
+    world.show("c", "m", "👍")
+    world.run(700_000)
+    world.show("c", "old")
+    world.pump()
+    world.show("c", "n", "👍")
+    assert [begin.command.message for begin in world.pump()] == ["n"]
+
+
+def test_a_probe_that_is_told_to_wait_leaves_the_circuit_half_open() -> None:
+    answers = [OK, refusal("rate_limited", retry_after_ms=1_000), refusal("forbidden")]
+    world = World(make_lanes(), lambda begin, at_ms: answers.pop() if answers else OK)
+    world.show("c", "m", "👍")
+    world.run(700_000)
+    world.show("c", "n", "👍")
+    world.show("c", "o", "👍")
+    world.run(701_060)
+    assert len(world.calls) == 3
+    assert len(world.under_way) == 1
+    world.run(710_000)
+    assert world.lanes.shown_marks().keys() == {("c", "n"), ("c", "o")}
+
+
+def test_a_probe_that_finds_the_whole_account_refused_does_not_block_its_conversation_for_ever() -> None:
+    refusals = [refusal("forbidden", scope="account"), refusal("forbidden")]
+    world = World(make_lanes(), lambda begin, at_ms: refusals.pop() if refusals else OK)
+    world.show("c", "m", "👍")
+    for at_ms in range(700_000, 4_000_000, 100_000):
+        world.run(at_ms)
+        world.show("c", f"m{at_ms}", "👍")
+    world.run(4_100_000)
+    assert world.lanes.idle
+    assert len(world.lanes.shown_marks()) > 10
+
+
+def test_new_credentials_forget_what_the_old_ones_were_refused() -> None:
+    world = World(make_lanes(), forbidding("c", until_ms=1_000))
+    world.show("c", "m", "👍")
+    world.run(2_000)
+    world.lanes.revive(2_000)
+    world.show("c", "n", "👍")
+    world.run(3_000)
+    assert world.lanes.shown_marks() == {("c", "n"): {"👍": None}}
+
+
+def test_a_conversation_that_is_gone_costs_one_call() -> None:
+    world = World(make_lanes(concurrency=1), lambda begin, at_ms: refusal("gone", scope="conversation"))
+    for number in range(10):
+        world.show("c", f"m{number}", "👍")
+    world.run(1_000)
+    assert len(world.calls) == 1
+    assert len(world.reports) == 10
+    assert len(world.lanes) == 0

@@ -23,6 +23,7 @@ def test_after_a_restart_calls_under_way_are_made_once_more_with_the_same_key() 
     first, second = (begin for _, begin in world.calls)
     assert second.call_id != first.call_id
     assert second.command == first.command
+    assert world.lanes.counters["retries"] == 1
     assert world.lanes.shown_marks() == {("c", "m"): {"👍": None}}
 
 

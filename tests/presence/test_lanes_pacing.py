@@ -147,3 +147,16 @@ def test_half_of_the_refusals_that_a_host_survives_stop_typing_and_phases_and_mo
     world.run(700_000)
     assert world.starts()[-1] >= 610_000
     assert world.lanes.idle
+
+
+def test_a_flood_of_limits_is_one_lesson() -> None:
+    def answer(begin: Begin, at_ms: int) -> Outcome:
+        return refusal("rate_limited", retry_after_ms=5_000, scope="account") if at_ms < 1_000 else OK
+
+    world = World(make_lanes(), answer)
+    for number in range(20):
+        world.show(f"c{number}", "m", "👍")
+        world.now_ms = number
+        world.pump()
+    world.run(8_000)
+    assert world.starts()[20:23] == [5_069, 5_369, 5_669]

@@ -214,6 +214,18 @@ def test_an_explicit_stop_holds_until_the_next_explicit_start() -> None:
     assert world.calls == [(0, "start"), (1000, "stop"), (40_000, "start"), (41_000, "stop")]
 
 
+def test_the_end_of_an_older_stop_does_not_hide_what_was_started_since() -> None:
+    world = TypingWorld().open()
+    known = world.infos["m"]
+    machine = world.machine
+    stop = events.TypingStop(conversation="c", run="m")
+    machine.handle(known, stop, 1000)
+    machine.handle(known, events.TypingStart(conversation="c", run="m"), 1001)
+    machine.on_stopped(OK, 1002)
+    assert machine.active
+    assert any(isinstance(effect, StopTyping) for effect in machine.handle(known, stop, 1003))
+
+
 def test_a_stop_that_fails_is_not_told_twice() -> None:
     world = TypingWorld()
     world.answers[1] = (0, FAILED)
@@ -221,6 +233,14 @@ def test_a_stop_that_fails_is_not_told_twice() -> None:
     assert world.calls == [(0, "start"), (1000, "stop"), (1500, "stop")]
     assert sum(isinstance(effect, StopTyping) for effect in world.effects) == 1
     assert_at_rest(world)
+
+
+def test_only_the_last_hundred_ended_runs_are_remembered_here() -> None:
+    world = TypingWorld()
+    for number in range(101):
+        world.open(number, f"r{number}").tell(number, f"r{number}", events.Done)
+    assert not world.tell(200, "r1", events.Thinking).machine.wanted
+    assert world.tell(200, "r0", events.Thinking).machine.wanted
 
 
 def test_a_machine_that_was_never_told_anything_is_idle() -> None:

@@ -29,6 +29,25 @@ def test_a_start_is_one_call_with_the_target_in_it() -> None:
     assert target.settled
 
 
+def test_a_lane_is_settled_when_nothing_is_left_to_call() -> None:
+    target = lane()
+    seen = []
+    steps: list[Callable[[], object]] = [
+        lambda: target.start(1, 0),
+        lambda: begin(target),
+        lambda: target.end(UNKNOWN, 10),
+        lambda: begin(target, 10),
+        lambda: target.end(OK, 20),
+        lambda: target.stop(30),
+        lambda: begin(target, 30),
+        lambda: target.end(OK, 40),
+    ]
+    for step in steps:
+        step()
+        seen.append(target.settled)
+    assert seen == [False, False, False, False, True, False, False, True]
+
+
 def test_a_start_replaces_one_that_has_not_begun() -> None:
     target = lane()
     target.start(1, 0)
@@ -117,6 +136,7 @@ def test_keys_come_from_the_account_where_it_gives_them() -> None:
     begin(target)
     assert target.in_flight is not None
     assert target.in_flight.idempotency_key == "k1"
+    assert not target.in_flight.forum
 
 
 def test_where_there_is_no_typing_a_start_is_refused_without_a_call() -> None:

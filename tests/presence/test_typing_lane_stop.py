@@ -91,6 +91,7 @@ def test_without_a_stop_call_a_stop_is_done_at_once() -> None:
 def test_nothing_is_on_any_more_after_the_indicators_own_lifetime() -> None:
     target = typing(MATRIX)
     assert told(target.stop(30_000)) == [(None, "ok", False)]
+    assert target.idle
     target = typing(MATRIX)
     assert not target.stop(29_999)
     assert begin(target, 29_999) is STOP
@@ -119,6 +120,17 @@ def test_a_start_waits_behind_a_stop_in_flight() -> None:
     assert target.settled
     target.stop(104)
     assert begin(target, 104) is STOP
+
+
+def test_a_stop_that_went_well_counts_although_a_start_waited_behind_it() -> None:
+    target = typing()
+    target.stop(100)
+    begin(target, 100)
+    target.start(2, 101)
+    assert not target.end(OK, 102)
+    begin(target, 102)
+    target.end(TRANSIENT, 103)
+    assert told(target.stop(104)) == [(None, "ok", False)]
 
 
 def test_a_stop_again_while_the_first_is_in_flight_waits_for_it() -> None:

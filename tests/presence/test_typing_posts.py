@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.presence.terms import OK
+from actors.presence.terms import OK, StopTyping
 from protocol import events
 from tests.presence.typing_world import FAILED, TypingWorld, assert_at_rest
 
@@ -101,8 +101,9 @@ def test_a_terminal_inside_sending_takes_effect_at_once_but_the_stop_waits_for_s
 
 
 def test_that_stop_waits_for_10_s_at_most() -> None:
-    world = TypingWorld().open().tell(1000, "m", events.Sending).tell(1500, "m", events.Done).advance(60_000)
-    assert world.stops == [11_000]
+    world = TypingWorld(ttl_ms=5000).open().tell(1000, "m", events.Sending).tell(1500, "m", events.Done)
+    assert world.machine.deadlines == {"wishes": 11_000}
+    assert world.advance(60_000).stops == [11_000]
     assert_at_rest(world)
 
 
@@ -118,4 +119,5 @@ def test_a_new_run_takes_over_the_indicator_whose_stop_waits_and_gets_it_back_af
     world = TypingWorld().open(0, "a").tell(1000, "a", events.Sending).tell(1500, "a", events.Done)
     world.open(2000, "b").tell(3000, "a", events.Sent).tell(4000, "b", events.Done)
     assert world.calls == [(0, "start"), (2000, "start"), (3000, "start"), (4000, "stop")]
+    assert sum(isinstance(effect, StopTyping) for effect in world.effects) == 1
     assert_at_rest(world)

@@ -192,9 +192,8 @@ def test_after_a_restart_a_start_without_an_answer_is_made_again() -> None:
     world.answers[0] = (None, OK)
     world.open()
     assert restart(world, 500) == [StartTyping]
-    world.lane.end(OK, 600)
-    world.tell(1000, "m", events.Done)
-    assert not world.machine.wanted
+    world.end_call(600, OK)
+    assert world.advance(4000).starts == [0, 600, 3600]
 
 
 def test_after_a_restart_a_stop_that_was_not_confirmed_is_told_again() -> None:
@@ -203,6 +202,15 @@ def test_after_a_restart_a_stop_that_was_not_confirmed_is_told_again() -> None:
     world.open().tell(500, "m", events.Done)
     assert restart(world, 1000) == [StopTyping]
     assert world.stops == [500]
+    world.end_call(1100, OK)
+    assert world.machine.idle
+
+
+def test_after_a_restart_a_stop_that_was_confirmed_is_not_told_again() -> None:
+    world = TypingWorld().open().tell(500, "m", events.TypingStop)
+    assert restart(world, 1000) == []
+    world.tell(1500, "m", events.TypingStart)
+    assert restart(world, 2000) == []
 
 
 def test_after_a_restart_while_posting_the_waiting_start_is_withdrawn_again() -> None:
@@ -210,7 +218,9 @@ def test_after_a_restart_while_posting_the_waiting_start_is_withdrawn_again() ->
     world.answers[0] = (None, OK)
     world.open().tell(500, "m", events.Sending)
     assert restart(world, 1000) == [WithdrawTyping]
-    world.tell(1500, "m", events.Done)
+    world.end_call(1100, OK)
+    assert world.tell(1200, "m", events.Sent).starts == [0, 1200]
+    world.tell(1300, "m", events.Sending).tell(1500, "m", events.Done)
     assert restart(world, 2000) == [WithdrawTyping]
 
 

@@ -139,6 +139,17 @@ def test_the_delay_is_cancelled_by_a_final_post_and_by_every_terminal(end: tuple
     assert not world.machine.deadlines
 
 
+def test_the_ttl_counts_from_the_delayed_start() -> None:
+    world = TypingWorld(start_delay_ms=500, keepalive_ms=0, ttl_ms=10_000).open().advance(60_000)
+    assert world.calls == [(500, "start"), (10_500, "stop")]
+
+
+def test_a_delay_that_is_cancelled_leaves_no_timer() -> None:
+    world = TypingWorld(start_delay_ms=500).open()
+    assert world.machine.deadlines == {"wishes": 500}
+    assert not world.tell(300, "m", events.Sent, final=True).machine.deadlines
+
+
 def test_an_explicit_start_does_not_wait_for_the_delay() -> None:
     world = TypingWorld(start_delay_ms=500).open().tell(100, "m", events.TypingStart).advance(1000)
     assert world.starts == [100]
@@ -220,8 +231,10 @@ def test_a_span_that_opens_again_counts_anew_and_too_many_are_forgotten_oldest_f
     tried.arm(0)
     for number in range(300):
         tried.note(event(events.Tool, call=str(number)), number)
-    tried.note(event(events.Tool, call="299"), 1000)
+    tried.note(event(events.Tool, call="250"), 1000)
     assert tried.due_ms() == 102_000
+    tried.note(event(events.ToolEnd, call="250"), 1500)
+    assert tried.due_ms() == 100_000 + 1000 + 299
     for number in range(299, 43, -1):
         tried.note(event(events.ToolEnd, call=str(number)), 2000)
     assert tried.due_ms() == 3000

@@ -114,6 +114,13 @@ class TypingWorld:
         self._pump()
         return self.settle()
 
+    def end_call(self, at_ms: int, outcome: Outcome) -> None:
+        """A call that would not end by itself ends now."""
+        self.advance(at_ms)
+        assert self.lane.in_flight is not None
+        self._end(self.lane.in_flight, outcome)
+        self.settle()
+
     def sleep(self, to_ms: int) -> TypingWorld:
         """The process does not run until then: what was due comes late."""
         self.now_ms = to_ms

@@ -1,4 +1,4 @@
-"""A runtime under test: manual or hub driver, both on a manual clock, so that one suite runs on the two and never sleeps."""
+"""A runtime under test: manual or hub driver, both on a manual clock, so that one suite runs on both and never sleeps."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ class Stand:
         if self.driver == "manual":
             self.runtime.run_until_idle()
             return
-        if self.runtime.scheduler.owner is None:
+        scheduler = self.runtime.scheduler
+        if scheduler.owner is None:
             return
         self.runtime.call_soon(lambda: None)  # the clock may have moved: have the timers looked at
         quiet = 0
-        while quiet < 3:
+        while quiet < 3 and scheduler.owner is not None:
             gevent.sleep(0)
-            scheduler = self.runtime.scheduler
-            quiet = 0 if scheduler.ready or scheduler.handover or getattr(self.runtime.driver, "_posted", False) else quiet + 1
+            busy = scheduler.ready or scheduler.handover or getattr(self.runtime.driver, "_posted", False)
+            quiet = 0 if busy else quiet + 1
 
     def advance(self, ms: int) -> None:
         """Through the next ``ms``, timer by timer."""

@@ -7,7 +7,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from actors.runtime import Actor, ActorRef, Backoff, ChildSpec, DeadlockError, LivelockError, Supervisor, WrongDriverError
+from actors.runtime import (
+    Actor,
+    ActorRef,
+    Backoff,
+    ChildSpec,
+    DeadlockError,
+    LivelockError,
+    Supervisor,
+    WrongDriverError,
+)
 from actors.runtime.scheduler import QUANTUM
 from tests.runtime.stand import DRIVERS, Call, Recorder, Stand
 

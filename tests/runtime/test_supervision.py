@@ -49,7 +49,14 @@ def test_a_budget_keeps_no_more_than_it_needs() -> None:
 
 @pytest.mark.parametrize(
     ("children", "failing", "escalates"),
-    [(100, 49, False), (100, 50, True), (1_000, 50, False), (1_000, 51, True), (10_000, 500, False), (10_000, 501, True)],
+    [
+        (100, 49, False),
+        (100, 50, True),
+        (1_000, 50, False),
+        (1_000, 51, True),
+        (10_000, 500, False),
+        (10_000, 501, True),
+    ],
 )
 def test_a_crowd_is_in_trouble_when_fifty_and_more_than_a_twentieth_failed(
     children: int, failing: int, escalates: bool

@@ -119,3 +119,13 @@ def test_the_memory_of_ended_sessions_is_bounded(
     assert sessions.remembered == 3
     assert not sessions.join("u", "1", told=True).is_repeat("e1")
     assert sessions.join("u", "4", told=True).is_repeat("e1")
+
+
+def test_ids_that_an_earlier_process_has_seen_are_known_for_ten_minutes(sessions: Sessions, clock: Clock) -> None:
+    sessions.remember({"u/bot": {"e1": None}, "u/idle": {"e2": None}})
+    session = sessions.join("u", "bot", told=True)
+    assert session.is_repeat("e1")
+    assert not session.is_repeat("e2")
+    clock.now_s += REMEMBERED_S + 1
+    sessions.leave(session)
+    assert not sessions.join("u", "idle", told=True).is_repeat("e2")
