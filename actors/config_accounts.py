@@ -18,8 +18,9 @@ from actors.platforms.spec import Credentials, HttpAdapter, PlatformSpec
 from actors.presence.limits import SCOPES, Limit
 from actors.presence.policy import Policy
 
-_OPTIONS = {key.name: key.platform for key in KEYS if Level.OWN in key.levels and key.platform}
+_OPTIONS = {key.name: key.platform.split(", ") for key in KEYS if Level.OWN in key.levels and key.platform}
 _TOKEN_MAX_BYTES = 65_536
+_WITHOUT_ADDRESS = ("sandbox", "callback", "remote")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def build_account(
         reserve=value_of(base, "limits.reserve"),
         calls=CallSettings(
             value_of(base, "calls.deadline_ms"),
-            value_of(base, "calls.typing_deadline_ms"),
+            value_of(base, "calls.typing_deadline_ms") or spec.typing_deadline_ms,
             value_of(base, "calls.concurrency") or spec.concurrency,
         ),
         idle_ms=value_of(base, "conversation.idle_ms"),
@@ -183,8 +184,8 @@ def _adapter(origin: str, own: Layer, options: Mapping[str, str], source: Source
             report.problem(f"{origin}.platform", "is missing", known)
         return None
     for option in options:
-        if platform != _OPTIONS[option]:
-            report.problem(own[option].origin, f"is for {_OPTIONS[option]} accounts only")
+        if platform not in _OPTIONS[option]:
+            report.problem(own[option].origin, f"is for {', '.join(_OPTIONS[option])} accounts only")
     try:
         return source.platforms[platform](MappingProxyType(options))
     except ValueError as error:
@@ -228,7 +229,7 @@ def _credentials(
         if name not in options and not source.scenario:
             report.problem(f"{origin}.{name}", f"{spec.name} needs it")
     base_url = own["base_url"].value if "base_url" in own else None
-    somewhere = base_url or spec.base_url or spec.name == "sandbox" or source.scenario
+    somewhere = base_url or spec.base_url or spec.name in _WITHOUT_ADDRESS or source.scenario
     if not somewhere and not report.told(f"{origin}.base_url"):
         report.problem(f"{origin}.base_url", f"{spec.name} needs the address of a server")
     return Credentials(

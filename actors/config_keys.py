@@ -68,7 +68,7 @@ class Key:
     levels: frozenset[Level]
     default_text: str = ""
     platform: str | None = None
-    """The only platform whose accounts have this key."""
+    """The only platform (or several, with commas) whose accounts have this key."""
 
 
 ROW = "platform row"
@@ -174,7 +174,14 @@ def _account() -> tuple[Key, ...]:
         *limits,
         Key("limits.reserve", Share(), 0.0, "share of each limit left to the bot's own posts", SHARED),
         Key("calls.deadline_ms", Whole(10, DAY_MS), 10_000, "longest time of a call", SHARED),
-        Key("calls.typing_deadline_ms", Whole(10, DAY_MS), 3_000, "longest time of a typing call", SHARED),
+        Key(
+            "calls.typing_deadline_ms",
+            Whole(10, DAY_MS),
+            None,
+            "longest time of a typing call",
+            SHARED,
+            f"{ROW}, else 3000",
+        ),
         Key("calls.concurrency", Whole(1, 256, ""), None, "calls at the same time", SHARED, ROW),
         Key("conversation.idle_ms", Whole(1, DAY_MS), 60_000, "an idle conversation is put away", SHARED),
         Key("platform", Text(), None, "the platform's name", _OWN, "required"),
@@ -193,15 +200,32 @@ def _account() -> tuple[Key, ...]:
     )
 
 
+MODELS = "sandbox, callback, remote"
+"""Platforms whose model can be chosen by options."""
+
+
 def _options() -> tuple[Key, ...]:
     reactions, places = Choice(("replace", "add_remove", "none")), Choice(("all", "direct"))
+    statuses = Choice(("assistant", "session", "off"))
     return (
         Key("user_id", Text(), None, "the bot's id", _OWN, "asked from the server", "matrix"),
-        Key("reactions", reactions, None, "the reaction model", _OWN, ROW, "sandbox"),
-        Key("typing_stop", Flag(), None, "whether typing can be ended by a call", _OWN, ROW, "sandbox"),
-        Key("typing_lifetime_ms", _OFF_MS, None, "how long typing lasts; 0: until ended", _OWN, ROW, "sandbox"),
-        Key("post_clears_typing", Flag(), None, "whether a post ends typing", _OWN, ROW, "sandbox"),
-        Key("typing_in", places, "all", "chats that show typing", _OWN, "", "sandbox"),
+        Key("thread_status", statuses, None, "what shows the status of a thread", _OWN, "assistant", "slack"),
+        Key("thread_status_text", Text(), None, "its text", _OWN, "is thinking...", "slack"),
+        Key("phone_number_id", Text(), None, "the bot's phone number, by its id", _OWN, "required", "whatsapp"),
+        Key("email", Text(), None, "the bot's address", _OWN, "required", "zulip"),
+        Key("number", Text(), None, "the bot's phone number", _OWN, "required", "signal"),
+        Key("app_id", Text(), None, "the bot's application id", _OWN, "required", "teams"),
+        Key("bot_id", Text(), None, "the bot's id in conversations", _OWN, "28:APP_ID", "teams"),
+        Key("tenant", Text(), None, "whose login service gives its tokens", _OWN, "botframework.com", "teams"),
+        Key("login_url", Url(), None, "address of the login service", _OWN, "the public cloud's", "teams"),
+        Key("client_id", Text(), None, "with it, token is CLIENT_SECRET:REFRESH_TOKEN", _OWN, "", "googlechat"),
+        Key("user", Text(), None, "users/ID of the login, to find its marks again", _OWN, "", "googlechat"),
+        Key("like", Text(), None, "the platform whose row it follows", _OWN, "sandbox", "callback, remote"),
+        Key("reactions", reactions, None, "the reaction model", _OWN, ROW, MODELS),
+        Key("typing_stop", Flag(), None, "whether typing can be ended by a call", _OWN, ROW, MODELS),
+        Key("typing_lifetime_ms", _OFF_MS, None, "how long typing lasts; 0: until ended", _OWN, ROW, MODELS),
+        Key("post_clears_typing", Flag(), None, "whether a post ends typing", _OWN, ROW, MODELS),
+        Key("typing_in", places, "all", "chats that show typing", _OWN, "", MODELS),
     )
 
 

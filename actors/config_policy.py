@@ -4,7 +4,8 @@ Every rule that concerns more than one value is here. A broken one is reported, 
 well, so that two ``[[match]]`` blocks that only meet at run time still give a policy that works:
 
 - debounce below the first stall, the soft stall below the hard one;
-- keepalive under the platform's own typing lifetime, TTL at least two keepalives (raised with a warning);
+- keepalive under the platform's own typing lifetime (above it where a refresh within it does nothing), TTL at least
+  two keepalives (raised with a warning);
 - a lease or a longest run time, never neither;
 - done and error look different, every tool category can match something, shown states exist.
 """
@@ -115,12 +116,11 @@ def _depth(origin: str) -> int:
 
 
 def _typing(layer: Merged, spec: PlatformSpec, report: Report) -> TypingSettings:
-    lifetime_ms = spec.rules.typing_lifetime_ms
     keepalive_ms = spec.keepalive_ms
     if own := layer.get("typing.keepalive_ms"):
         wrong = _keepalive_wrong(own.value, spec)
         if wrong:
-            report.problem(own.origin, wrong, f"1 to {lifetime_ms - 1} ms on {spec.name}")
+            report.problem(own.origin, wrong, _keepalive_allowed(spec))
         else:
             keepalive_ms = own.value
     ttl_ms = value_of(layer, "typing.ttl_ms")
@@ -141,11 +141,25 @@ def _typing(layer: Merged, spec: PlatformSpec, report: Report) -> TypingSettings
 
 def _keepalive_wrong(keepalive_ms: int, spec: PlatformSpec) -> str:
     lifetime_ms = spec.rules.typing_lifetime_ms
+    if _one_shot(spec):
+        if 0 < keepalive_ms <= lifetime_ms:
+            return f"{keepalive_ms} is within the {lifetime_ms} ms in which a refresh does nothing on {spec.name}"
+        return ""
     if lifetime_ms and keepalive_ms >= lifetime_ms:
         return f"{keepalive_ms} is not under the {lifetime_ms} ms that typing lasts on {spec.name}"
     if lifetime_ms and keepalive_ms == 0 and spec.keepalive_ms:
         return f"0 would let typing end after {lifetime_ms} ms on {spec.name}"
     return ""
+
+
+def _keepalive_allowed(spec: PlatformSpec) -> str:
+    lifetime_ms = spec.rules.typing_lifetime_ms
+    return f"0, or above {lifetime_ms} ms" if _one_shot(spec) else f"1 to {lifetime_ms - 1} ms on {spec.name}"
+
+
+def _one_shot(spec: PlatformSpec) -> bool:
+    """Typing ends by itself, and the platform's row does not refresh it."""
+    return spec.keepalive_ms == 0 and spec.rules.typing_lifetime_ms > 0
 
 
 def _lease(layer: Merged, report: Report) -> LeaseSettings:

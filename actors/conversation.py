@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from actors.keys import conversation_key, reaction_key, typing_key
 from actors.messages import Message
-from actors.platform_io import Release, ShowMark, TypeStart, TypeStop, TypeWithdraw
+from actors.platform_io import Posted, Release, ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.policy import Policy
 from actors.presence.reaction import ReactionMachine
 from actors.presence.terms import (
@@ -253,6 +253,8 @@ class TypingActor(Actor):
         self._perform(report.thread, machine, effects)
 
     def _deliver(self, info: RunInfo | None, event: Event) -> None:
+        if isinstance(event, events.Sent) and event.ok:
+            self._state.io.tell(Posted(self._state.conversation))
         thread = self._target(info, event)
         if isinstance(event, events.Moved) and info is not None and info.policy.typing.in_threads:
             self._move(info, thread, event.thread)

@@ -11,6 +11,7 @@ from actors.messages import FromClient
 from actors.platform_io import PlatformIOActor, ShowMark, TypeStart, TypeStop
 from actors.router import RouterActor
 from actors.runtime import Actor, ActorRef
+from actors.witness import Witness
 
 ACTORS: Mapping[str, type[Actor]] = {
     "reaction": ReactionActor,
@@ -61,17 +62,20 @@ class Crash:
 class Saboteur:
     """A runtime's tap that carries out the plans."""
 
-    def __init__(self) -> None:
+    def __init__(self, witness: Witness) -> None:
         self._plans: list[Crash] = []
+        self._witness = witness
 
     def plan(self, crash: Crash) -> None:
         self._plans.append(crash)
 
     def __call__(self, ref: ActorRef[Any], message: Any) -> None:
+        self._witness.handling(ref.key, message)
         for crash in self._plans:
             if crash.fits(ref, message):
                 crash.times -= 1
                 self._plans = [plan for plan in self._plans if plan.times]
+                self._witness.crashed(ref.key, message)
                 raise PlannedCrashError(f"planned crash of {ref}")
 
 

@@ -17,6 +17,7 @@ from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 from actors.runtime import Actor, ActorRef, Runtime
 from actors.sandbox.calls import Call
 from actors.sandbox.faults import Faults, Verdict
+from actors.witness import Witness
 
 FOREVER_MS = 2**62
 
@@ -44,6 +45,7 @@ class World:
     """(account, conversation, thread) to the time at which the indicator ends by itself."""
     away_ms: int = 0
     """How long the host has slept: the platform's clock is ahead of the runtime's by that."""
+    witness: Witness = field(default_factory=Witness)
     _handles: int = 0
 
     def apply(self, account: str, command: Command, rules: LaneRules, now_ms: int) -> str | None:
@@ -75,6 +77,7 @@ class World:
         """The bot has posted: indicators of the conversation end where a post clears them."""
         for place in [place for place in self.typing if place[:2] == (account, conversation)]:
             del self.typing[place]
+        self.witness.posted(account, conversation)
 
     def typing_at(self, now_ms: int) -> list[tuple[str, str, str | None]]:
         return [place for place, until_ms in self.typing.items() if until_ms > now_ms]
@@ -128,6 +131,7 @@ class ScriptedPlatform:
         now_ms = self._now_ms()
         record = CallRecord(now_ms, self._account, command)
         self._world.calls.append(record)
+        self._world.witness.called(record)
         thread = command.thread
         call = Call(command.op, self._account, command.conversation, thread, command.message, command.emoji)
         verdict = self._world.faults.judge(call, now_ms)
@@ -180,6 +184,7 @@ class ScriptedPlatform:
             handle = self._world.apply(self._account, end.record.command, self._rules, now_ms)
             if outcome.happened and outcome.handle is None:
                 outcome = replace(outcome, handle=handle)
+        self._world.witness.answered(end.record, outcome, end.applied)
         return outcome
 
     def close(self) -> None:

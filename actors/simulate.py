@@ -31,6 +31,7 @@ from actors.scripted_platform import ScriptedPlatform, World
 from actors.sessions import Session
 from actors.timeline import timeline
 from actors.violations import violations
+from actors.witness import Witness
 from protocol import events
 from protocol.codec import DecodeError
 from protocol.events import Ack, Event, Rejected, Reply
@@ -109,14 +110,15 @@ def run(tree: Mapping[str, Any]) -> Result:
 
 
 class Simulation:
-    """One run of one scenario."""
+    """One run of one scenario; ``witness`` watches it."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, witness: Witness | None = None) -> None:
         self.scenario = scenario
-        self.world = World(Faults(scenario.platform, 0))
+        self.witness = witness or Witness()
+        self.world = World(Faults(scenario.platform, 0), witness=self.witness)
         self.clock = ManualClock(0)
         self.ledger = MemoryLedger()
-        self.saboteur = Saboteur()
+        self.saboteur = Saboteur(self.witness)
         self.config = scenario.config
         self.app: Application | None = None
         self.replies: list[tuple[int, str, Reply]] = []
@@ -147,6 +149,7 @@ class Simulation:
             _, _, step = heapq.heappop(self._queue)
             self._go_to(step.t_ms)
             self._do(step)
+            self.witness.stepped(step)
         self._go_to(until_ms)
         return self._result()
 
@@ -172,6 +175,11 @@ class Simulation:
         self._ports = []
         self.app = Application(self.config, runtime, self._port_for, self.ledger)
         self.app.on_ended(self._on_ended)
+        for name, ids in self.ledger.load().used.items():
+            session = self._sessions[name] = Session(name, name)
+            for event_id in ids:
+                session.is_repeat(event_id)
+        self.witness.booted()
         self.app.start()
         runtime.run_until_idle()
 
@@ -185,6 +193,7 @@ class Simulation:
         at_ms = self._ended[key][2] if key in self._ended and self._ended[key][0] is ended else self.now_ms
         opened_ms = at_ms - (ended.ended_ms - ended.opened_ms)
         self._ended[key] = (ended, opened_ms, at_ms)
+        self.witness.run_ended(ended)
 
     def _down(self) -> None:
         """The process is gone, whatever way."""
@@ -195,8 +204,9 @@ class Simulation:
             port.abandon()
         self._collect(app)
         self.app = None
-        for client in list(self._connected):
-            self._connected.discard(client)
+        self._connected.clear()
+        self._sessions.clear()
+        self.witness.died()
 
     def _collect(self, app: Application) -> None:
         self._totals.update(app.counters())
@@ -246,6 +256,7 @@ class Simulation:
         if isinstance(reply, Rejected) and reply.id is not None:
             self._sessions[client].forget(reply.id)
         self.replies.append((self.now_ms, client, reply))
+        self.witness.replied(client, reply)
 
     def _connect(self, client: str) -> None:
         if client not in self._sessions:

@@ -15,6 +15,9 @@ from rich.table import Table
 
 from bench.harness import TOLERANCE, Figure, Result, about, as_json, run_all, scenarios
 
+PLAIN_WIDTH = 130
+"""Columns of the table where the output is no terminal."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and show; returns the exit code."""
@@ -27,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("scenario", nargs="*", help="what to run (default: everything)")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes: shows that it works, the numbers mean nothing")
+    parser.add_argument(
+        "--smoke", action="store_true", help="tiny sizes: shows that it works, the numbers mean nothing"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of a table")
     parser.add_argument(
         "--check", action="store_true", help=f"exit with 1 if a goal is missed by more than {TOLERANCE:.0%}"
@@ -50,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show(results: list[Result], smoke: bool) -> None:
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     for result in results:
         table = Table(title=f"{result.scenario} ({result.took_s:.1f} s)", title_justify="left", title_style="bold")
         table.add_column("figure")

@@ -19,11 +19,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
 import bench
+from actors.runtime import Actor
 
 TOLERANCE = 0.15
 """``--check`` forgives so much: the share of its goal by which a figure may miss it on a busy machine."""
@@ -36,7 +37,7 @@ class Goal(NamedTuple):
     value: float
 
     def __str__(self) -> str:
-        return f"{self.direction} {self.value:,g}"
+        return f"{self.direction} {self.value:,.10g}"
 
 
 class Figure(NamedTuple):
@@ -95,6 +96,28 @@ def rate(count: int, work: Callable[[], object]) -> float:
     began_ns = time.process_time_ns()
     work()
     return count * 1e9 / (time.process_time_ns() - began_ns)
+
+
+def wall_rate(count: int, work: Callable[[], object]) -> float:
+    """The same by the wall clock, for work that waits."""
+    gc.collect()
+    began_ns = time.perf_counter_ns()
+    work()
+    return count * 1e9 / (time.perf_counter_ns() - began_ns)
+
+
+class Counting(Actor):
+    """An actor that counts its messages; the answer to an ask is how many there were."""
+
+    mailbox_capacity: ClassVar[int] = 1 << 40
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def on_receive(self, message: Any) -> Any:
+        self.seen += 1
+        return self.seen
 
 
 class Duel(NamedTuple):

@@ -62,7 +62,9 @@ for opening in sys.stdin:
 def opening(chats: int) -> bytes:
     """A run in every chat, acknowledged and marked."""
     return b"".join(
-        msgpack.packb({"type": "received", "conversation": f"chat-{chat}", "message": "1", "direct": False, "mentioned": True})
+        msgpack.packb(
+            {"type": "received", "conversation": f"chat-{chat}", "message": "1", "direct": False, "mentioned": True}
+        )
         for chat in range(chats)
     )
 
@@ -127,7 +129,11 @@ class Daemon:
     def desired(self) -> int:
         """A number that follows from every mark that is wanted now."""
         conversations = self.application.parts.router.conversations
-        marks = [(place, machine.desired) for place, entry in conversations.items() for machine in entry.state.reactions.values()]
+        marks = [
+            (place, machine.desired)
+            for place, entry in conversations.items()
+            for machine in entry.state.reactions.values()
+        ]
         return zlib.crc32(repr(sorted(marks)).encode())
 
     def close(self) -> None:

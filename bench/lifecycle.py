@@ -10,10 +10,8 @@ The price of many: the same with most conversations alive and idle, where it mus
 
 from __future__ import annotations
 
-from typing import Any
-
-from actors.runtime import Actor, Runtime
-from bench.harness import Figure, at_least, at_most, duel, progress, rate
+from actors.runtime import Runtime
+from bench.harness import Counting, Figure, at_least, at_most, duel, progress, rate
 from bench.stage import Stage, WatchedPort, config, play
 
 PROTOTYPE_RUNS = 15_000
@@ -25,24 +23,10 @@ GOAL_CROWD = at_least(0.67)
 """At most 1.5 times the cost, however many there are."""
 
 
-class _Counting(Actor):
-    """The peer: counts its messages."""
-
-    mailbox_capacity = 1 << 40
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen = 0
-
-    def on_receive(self, message: Any) -> Any:
-        self.seen += 1
-        return self.seen
-
-
 def tells(count: int) -> int:
     """Tell a counting actor ``count`` times; how often it was told."""
     runtime = Runtime.manual()
-    ref = runtime.spawn(_Counting)
+    ref = runtime.spawn(Counting)
     tell = ref.tell
     for _ in range(count):
         tell(None)
@@ -71,7 +55,13 @@ def run(smoke: bool) -> list[Figure]:
     worth = runs.peer / runs.ours
     stage.close()
     return [
-        Figure("whole runs", runs.ours, "1/s", peer=f"thin prototype: {PROTOTYPE_RUNS:,} on an idle machine", checksum=calls),
+        Figure(
+            "whole runs",
+            runs.ours,
+            "1/s",
+            peer=f"thin prototype: {PROTOTYPE_RUNS:,} on an idle machine",
+            checksum=calls,
+        ),
         Figure("a run's worth in tells", worth, "tells", GOAL_WORTH, f"bare tell, {runs.peer:,.0f}/s", calls),
         *_crowd(smoke, turns),
     ]

@@ -5,7 +5,8 @@ functions).
 `spec`                   the types: row, credentials, request, response, `HttpAdapter`
 `registry`               which platforms there are
 `telegram` `matrix` ...  one platform each
-`answers`, `emoji`       what platforms have in common: bodies, Retry-After, status classes; U+FE0F
+`answers`, `oauth`       what platforms have in common: bodies, Retry-After, status classes; access tokens
+`emoji`, `emoji_names`   U+FE0F; names and ids of emojis
 `transport`              HTTP over gevent, and the port it stands behind
 `port`                   `PlatformPort`, through which an account's commands leave, and `HttpPlatform`
 ======================== ===================================================================================
@@ -44,5 +45,5 @@ pairs: one request for each op, one response for each documented error (`tests/p
 Rules for adapters: no I/O, no clock, no state. The platform's own code decides first, then the HTTP status; a
 text only where there is no code, in one table. What cannot be called is answered with an outcome in place of
 a request. A success that cannot be read is UNKNOWN, never OK. No secret goes anywhere but into
-``Request.path`` and ``Request.headers``.
+``Request.path``, ``Request.headers`` and ``Request.body``.
 """

@@ -105,10 +105,7 @@ class DiscordAdapter(HttpAdapter):
     spec = SPEC
 
     def normalise(self, emoji: str) -> str | None:
-        custom = _CUSTOM.fullmatch(emoji)
-        if custom is not None:
-            return custom[1]
-        return qualified(emoji) if is_emoji(emoji) else None
+        return _form(emoji)
 
     def request(self, command: Command, credentials: Credentials) -> Request | Outcome:
         if command.op is Op.TYPING_STOP:
@@ -125,7 +122,7 @@ class DiscordAdapter(HttpAdapter):
         if command.handle == _PARENT:
             return _request("GET", f"/channels/{channel}", credentials)
         emoji = (command.op is Op.REMOVE and command.handle) or command.emoji or ""
-        if self.normalise(emoji) is None:
+        if _form(emoji) is None:
             return Outcome(OutcomeKind.INVALID_REACTION, detail="neither an emoji nor name:id of a custom one")
         path = f"/channels/{channel}/messages/{command.message}/reactions/{segment(emoji)}/@me"
         return _request("PUT" if command.op is Op.SET else "DELETE", path, credentials)
@@ -133,7 +130,7 @@ class DiscordAdapter(HttpAdapter):
     def outcome(self, command: Command, response: Response) -> Outcome:
         answer = json_object(response.body)
         if 200 <= response.status < 300:
-            return _success(self, command, response)
+            return _success(command, response)
         if response.status == 429:
             return _limited(response, answer)
         code = answer.get("code")
@@ -158,8 +155,15 @@ class DiscordAdapter(HttpAdapter):
             return replace(command, handle=_PARENT)
         if answer.get("code") == _UNKNOWN_EMOJI and command.op is Op.SET:
             other = _other_form(command.emoji or "")
-            return replace(command, emoji=other) if other and command.emoji == self.normalise(other) else None
+            return replace(command, emoji=other) if other and command.emoji == _form(other) else None
         return None
+
+
+def _form(emoji: str) -> str | None:
+    custom = _CUSTOM.fullmatch(emoji)
+    if custom is not None:
+        return custom[1]
+    return qualified(emoji) if is_emoji(emoji) else None
 
 
 def _other_form(emoji: str) -> str | None:
@@ -168,7 +172,7 @@ def _other_form(emoji: str) -> str | None:
     return None if other == emoji else other
 
 
-def _success(adapter: DiscordAdapter, command: Command, response: Response) -> Outcome:
+def _success(command: Command, response: Response) -> Outcome:
     if command.handle == _PARENT:  # the channel above is not told: the message cannot be found
         return Outcome(OutcomeKind.GONE, detail="not in the thread, and no channel above it")
     outcome = plain_success(response)
@@ -176,7 +180,7 @@ def _success(adapter: DiscordAdapter, command: Command, response: Response) -> O
         return Outcome(OutcomeKind.UNKNOWN, detail="an answer that is not the API's")
     if outcome.kind is not OutcomeKind.OK:
         return outcome
-    if command.op is Op.SET and command.emoji != adapter.normalise(command.emoji or ""):
+    if command.op is Op.SET and command.emoji != _form(command.emoji or ""):
         outcome = replace(outcome, handle=command.emoji)
     if response.headers.get("x-ratelimit-remaining") == "0":
         wait_ms = _seconds(response.headers.get("x-ratelimit-reset-after", ""))

@@ -81,6 +81,8 @@ def is_emoji(text: str) -> bool:
 def _is_symbol(point: str) -> bool:
     if point in TWO_FORMS:
         return True
+    if 0x1F1E6 <= ord(point) <= 0x1F1FF:  # half a flag
+        return False
     category = unicodedata.category(point)
     return (category == "So" and ord(point) >= 0x2300) or (category == "Cn" and ord(point) in _NOT_IN_UNICODE_14)
 

@@ -134,7 +134,7 @@ class HttpPlatform:
             if isinstance(request, Outcome):
                 return request
             response = self._send(request, until_ns)
-            if not renewed and self._adapter.expired(response):
+            if not renewed and credentials is not self._configured and self._adapter.expired(response):
                 renewed = True
                 credentials = self._introduction(until_ns, instead_of=credentials)
                 if isinstance(credentials, Outcome):

@@ -41,12 +41,13 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request; ``path`` is already percent-encoded and may hold a secret, so it is never printed."""
+    """One HTTP request; ``path`` is already percent-encoded. Path, headers and body may hold secrets, so they are
+    never printed."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: bytes = b""
+    body: bytes = field(default=b"", repr=False)
     server: str | None = None
     """Base URL of another server than the account's (that of its logins); None: the account's."""
 

@@ -84,7 +84,7 @@ _TEXTS: Final = (
     _Text("message_id_invalid", OutcomeKind.GONE),
     _Text("msg_id_invalid", OutcomeKind.GONE),
     _Text(_MOVED, OutcomeKind.GONE),
-    *(_Text(text, OutcomeKind.GONE) for text in _NO_THREAD),
+    *(_Text(text, OutcomeKind.GONE, "message") for text in _NO_THREAD),
     _Text("reaction_invalid", OutcomeKind.INVALID_REACTION),
     _Text("custom_reactions_too_many", OutcomeKind.INVALID_REACTION),
     _Text("document_invalid", OutcomeKind.INVALID_REACTION),

@@ -5,6 +5,7 @@ answer                  consequence
 ======================  ======================================================================
 auth                    the account is stopped: nothing is called until `revive`
 forbidden               the circuit of its kind opens, for the conversation or as the answer says
+forbidden, a message    it is dead as if it were gone, once no mark of ours is there
 gone, a message         it is dead for a day: nothing is called for it
 gone, the conversation  as forbidden; typing knows no other gone
 invalid_reaction        this emoji is not tried in this conversation for a day
@@ -92,6 +93,10 @@ class Health:
         """The message is gone."""
         until_ms = self._dead.get((conversation, message))
         return until_ms is not None and until_ms > now_ms
+
+    def bury(self, conversation: str, message: str, now_ms: int) -> None:
+        """The message takes no mark: nothing is called for it any more."""
+        self._dead.put((conversation, message), now_ms + REMEMBER_MS, now_ms)
 
     def begun(self, call: Call) -> None:
         """A call starts."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from actors.presence.breaker import Gate
 from actors.presence.health import Call, Health
-from actors.presence.lane_table import Entry, LaneTable
+from actors.presence.lane_table import Entry, LaneTable, MarkEntry
 from actors.presence.order import Order
 from actors.presence.pacing import Pacing
 from actors.presence.terms import Command, Outcome, OutcomeKind, Rank, Report
@@ -111,12 +111,16 @@ class LaneCalls:
         if kind is OutcomeKind.RATE_LIMITED:
             self.counters["rate_limited"] += 1
             self._pacing.block(call.command, outcome.scope, outcome.retry_after_ms, now_ms, call.begun_ms)
+        elif outcome.happened and outcome.retry_after_ms:
+            self._pacing.pause(call.command, outcome.scope, outcome.retry_after_ms, now_ms)
         if verdict.recovered:
             self.counters["outages_ended"] += 1
             self._pacing.slow(now_ms)
         if verdict.stopped:
             self.counters["accounts_stopped"] += 1
         self._reports += entry.end(call.command, outcome, now_ms)
+        if isinstance(entry, MarkEntry) and entry.lane.dead is OutcomeKind.FORBIDDEN and outcome.scope == "message":
+            self._health.bury(entry.conversation, entry.lane.message, now_ms)
         self.place(entry, now_ms)
         if verdict.opened is not None:
             self.counters["breaker_opened"] += 1

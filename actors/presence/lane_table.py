@@ -44,7 +44,8 @@ class MarkEntry(Waiting):
         message, the lane is told that only this mark is impossible, so that the other one is still taken
         away.
         """
-        if outcome.kind is not OutcomeKind.FORBIDDEN or not self._has_another(command):
+        forbidden = outcome.kind is OutcomeKind.FORBIDDEN and outcome.scope != "message"
+        if not forbidden or not self._has_another(command):
             return self.lane.end(outcome, now_ms)
         reports = self.lane.end(replace(outcome, kind=OutcomeKind.BAD_REQUEST), now_ms)
         return [replace(report, refused=report.refused and OutcomeKind.FORBIDDEN) for report in reports]

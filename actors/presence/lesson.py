@@ -51,6 +51,10 @@ class Lesson:
         if news:
             self._learn(spacing_ms, now_ms)
 
+    def pause(self, until_ms: int) -> None:
+        """Nothing starts before; that is no lesson."""
+        self.until_ms = max(self.until_ms, until_ms)
+
     def slow(self, now_ms: int) -> None:
         """Keep a distance, without a block."""
         self._learn(self.spacing_ms(now_ms) // 2, now_ms)

@@ -6,23 +6,20 @@ never sent.
 
 Rules:
 
-- A wish is a chain of emojis, best first, or the empty chain: no mark. A wish that holds already makes no
-  call.
-- On platforms that replace, a wish is one ``set`` or one ``clear``. On the others the new mark is added
-  first and everything else of ours is removed after it, oldest first.
-- A swap whose add has begun finishes its removals before the next add. Only an add of terminal rank goes
-  ahead, and not ahead of a swap that is terminal itself. A swap's removal has the rank of its add.
-- A mark is *in doubt* from the start of a call about it until an answer says what holds. A mark in doubt
-  meets no wish and is removed like one that is shown; where removing needs a handle, its add is repeated to
-  learn it.
-- ``invalid_reaction`` moves on along the chain, three calls for one wish at most; refused emojis are
-  remembered here, and the account's negative cache is asked as well. ``bad_request`` is final for that emoji
-  on this message.
-- ``gone`` and ``forbidden`` end the lane: no further call, not even to clean up.
-- ``unknown`` is followed by the same call once, without delay; then, like ``transient``, by retries with
-  doubling delays. Phases and acks have ``phase_tries`` tries, then the old mark stays. Terminal marks and
-  all removals go on as long as ``terminal_retries`` allows; otherwise a failed removal is tried again at the
-  next change.
+- A wish is a chain of emojis, best first, or the empty chain: no mark. A wish that holds already makes no call.
+- On platforms that replace, a wish is one ``set`` or one ``clear``. On the others the new mark is added first and
+  everything else of ours is removed after it, oldest first.
+- A swap whose add has begun finishes its removals before the next add. Only an add of terminal rank goes ahead, and
+  not ahead of a swap that is terminal itself. A swap's removal has the rank of its add.
+- A mark is *in doubt* from the start of a call about it until an answer says what holds. A mark in doubt meets no
+  wish and is removed like one that is shown; where removing needs a handle, its add is repeated to learn it.
+- ``invalid_reaction`` moves on along the chain, three calls for one wish at most; refused emojis are remembered here,
+  and the account's negative cache is asked as well. ``bad_request`` is final for that emoji on this message.
+- ``gone`` and ``forbidden`` end the lane: no further call, not even to clean up. But where the message alone is full
+  (scope ``message``) and a mark of ours is there, that one is removed before the next add.
+- ``unknown`` is followed by the same call once, without delay; then, like ``transient``, by retries with doubling
+  delays. Phases and acks have ``phase_tries`` tries, then the old mark stays. Terminal marks and all removals go on
+  as long as ``terminal_retries`` allows; otherwise a failed removal is tried again at the next change.
 - A repeat carries the idempotency key of the call it repeats. ``rate_limited`` and ``auth`` are no failures.
 """
 
@@ -57,8 +54,7 @@ class MarkLane:
 
     __slots__ = (
         "_flight_adds", "_flight_rank", "_forum", "_is_refused", "_keys", "_marks", "_new_key", "_plan",
-        "_refused", "_released", "_retry", "conversation", "dead", "in_flight", "message", "not_before_ms",
-        "saved",
+        "_refused", "_released", "_retry", "conversation", "dead", "in_flight", "message", "not_before_ms", "saved",
     )  # fmt: skip
 
     def __init__(
@@ -188,6 +184,10 @@ class MarkLane:
         kind = outcome.kind
         if outcome.happened:
             self._succeeded(wish, command, outcome.handle)
+        elif self._is_full(command, outcome):
+            self._marks.undo()
+            self._keys.pop((command.op, command.emoji), None)
+            self._plan.full = True
         elif kind in _GONE:
             self.dead = kind
             self._forget_all()
@@ -256,6 +256,10 @@ class MarkLane:
         else:
             delay_ms = self._retry.first_delay_ms << min(wish.tries - 1, 32)
             self.not_before_ms = now_ms + min(delay_ms, self._retry.max_delay_ms)
+
+    def _is_full(self, command: Command, outcome: Outcome) -> bool:
+        refused = outcome.kind is OutcomeKind.FORBIDDEN and outcome.scope == "message" and command.op is Op.SET
+        return refused and any(emoji != command.emoji for emoji in self._marks)
 
     def _why_not(self, emoji: str) -> OutcomeKind | None:
         reason = self._refused.get(emoji)

@@ -16,7 +16,7 @@ Plan = tuple[Op, str | None, Rank]
 class MarkPlan:
     """What decides the next call: the wish, the marks, and what an earlier swap has still to remove."""
 
-    __slots__ = ("marks", "owed", "owed_rank", "rules", "wish")
+    __slots__ = ("full", "marks", "owed", "owed_rank", "rules", "wish")
 
     def __init__(self, rules: LaneRules) -> None:
         self.rules = rules
@@ -25,6 +25,8 @@ class MarkPlan:
         self.owed: list[str] = []
         """Marks that a swap begun for an earlier wish has still to remove."""
         self.owed_rank = Rank.PHASE
+        self.full = False
+        """The message takes no further mark: ours makes room for the next one."""
 
     def next(self) -> Plan | None:
         """The next call; None: nothing is left to do."""
@@ -39,6 +41,8 @@ class MarkPlan:
         if not wish.open:
             return None if owed is None else self._removal(owed, self.owed_rank)
         adding = wish.target is not None and not self.marks.is_certain(wish.target)
+        if adding and self.full and (left := self.leftovers(wish)):
+            return self._removal(left[0], wish.rank)
         if adding and (owed is None or self._goes_ahead(wish)):
             return Op.SET, wish.target, wish.rank
         if owed is not None:

@@ -136,6 +136,13 @@ class Pacing:
         self._lessons.put(key, lesson, now_ms)
         return key
 
+    def pause(self, command: Command, scope: str | None, wait_ms: int, now_ms: int) -> None:
+        """``command`` has succeeded and used up the budget of ``scope``: nothing starts there for ``wait_ms``."""
+        key = self._blocked_key(command, scope, now_ms)
+        lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
+        lesson.pause(now_ms + wait_ms)
+        self._lessons.put(key, lesson, now_ms)
+
     def slow(self, now_ms: int) -> None:
         """The account comes back after an outage: let its backlog leave one by one for a while."""
         lesson = self._lessons.get(ACCOUNT) or Lesson(self._usual_ms(Op.SET, ACCOUNT))

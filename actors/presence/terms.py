@@ -157,6 +157,7 @@ class Outcome:
     kind: OutcomeKind
     handle: str | None = None
     retry_after_ms: int | None = None
+    """When calls of ``scope`` may start again. Of a success: it has used up their budget (Discord says so)."""
     scope: str | None = None
     """What a limit (or a refusal) covers: account, conversation or route; None: the platform did not say."""
     detail: str = ""

@@ -11,13 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pykka
-from pykka.messages import _ActorStop
 
 from actors.runtime.clock import NS_PER_MS, Clock
 from actors.runtime.future import Future
 from actors.runtime.halting import exit_normally
 from actors.runtime.mailbox import STOPPED, Overflow
-from actors.runtime.messages import Exit, Piped, Terminated
+from actors.runtime.messages import STOP, Exit, Piped, Terminated
 from actors.runtime.ref import ActorRef
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ class Actor(pykka.Actor):
 
     def stop(self) -> None:
         """End once what is in the queue now has been handled."""
-        self._mailbox.owe(_ActorStop())
+        self._mailbox.owe(STOP)
 
     # --- pykka's seams
 

@@ -15,7 +15,10 @@ _default: list[Runtime] = []
 
 
 def default_runtime() -> Runtime:
-    """The runtime behind pykka's own ``Cls.start()``: made when first needed, in a thread of its own."""
+    """The runtime behind pykka's own ``Cls.start()``: made when first needed, in a thread of its own.
+
+    Unlike a ThreadingActor's, that thread does not keep the process alive.
+    """
     with _default_lock:
         if not _default:
             runtime = Runtime(name="default")

@@ -48,7 +48,7 @@ class Driver(Protocol):
         ...
 
     def wake_from_afar(self) -> None:
-        """There is something in ``inbound`` (any thread, signal handlers included)."""
+        """Something has been handed over (any thread, signal handlers included)."""
         ...
 
     def pump(self, future: Future[Any], timeout: float | None) -> bool:
@@ -102,7 +102,7 @@ class HubDriver:
 
     def wake(self) -> None:
         """Run a slice soon."""
-        if not self._posted:
+        if not self._posted and self._doorbell is not None:
             self._posted = True
             self._hub.loop.run_callback(self._slice)
 
@@ -162,6 +162,7 @@ class HubDriver:
             if watcher is not None:
                 watcher.close()
         self._doorbell = self._again = self._timer = None
+        self._posted = False
         if self._watchdog is not None:
             self._watchdog.close()
 

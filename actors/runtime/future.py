@@ -40,7 +40,7 @@ R = TypeVar("R")
 class Future(pykka.Future[T]):
     """A pykka future that can be waited for, and awaited, from anywhere."""
 
-    __slots__ = ("_combine", "_error", "_parents", "_scheduler", "_value", "_waiters", "done")
+    __slots__ = ("_error", "_scheduler", "_value", "_waiters", "done")
 
     _get_hook: Any = None
 
@@ -51,8 +51,6 @@ class Future(pykka.Future[T]):
         self._value: Any = None
         self._error: OptExcInfo | None = None
         self._waiters: list[Callable[[], object]] = []
-        self._parents: tuple[pykka.Future[Any], ...] = ()
-        self._combine: Callable[[list[Any]], Any] | None = None
 
     # --- the answer
 
@@ -141,15 +139,64 @@ class Future(pykka.Future[T]):
 
     def subscribe(self, wake: Callable[[], object]) -> None:
         """Call ``wake`` once, when there is an answer, on whichever thread brings it (or here, at once)."""
-        if self._parents:
-            self._subscribe_parents(wake)
-            return
         if self._get_hook is not None:
             raise TypeError("a future with a get hook of its own cannot announce its answer")
         if not self.add_waiter(wake):
             wake()
 
-    def _subscribe_parents(self, wake: Callable[[], object]) -> None:
+    # --- await
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if not self.done:
+            loop = running_loop()
+            if loop is None:
+                yield
+                return cast("T", self.get())
+            if self._get_hook is not None:
+                return cast("T", (yield from loop.run_in_executor(None, self.get).__await__()))
+            else:
+                yield from wait_on_loop(self, loop)
+        return self._outcome()
+
+    __iter__ = __await__
+
+    # --- derived futures
+
+    def map(self, func: Callable[[T], M]) -> Future[M]:
+        """A future of ``func(value)``."""
+        return Derived(self._scheduler, (self,), lambda values: func(values[0]))
+
+    def filter(self: Future[Iterable[J]], func: Callable[[J], bool]) -> Future[Iterable[J]]:
+        """A future of the list of those items of the value for which ``func(item)`` holds."""
+        return Derived(self._scheduler, (self,), lambda values: list(filter(func, values[0])))
+
+    def join(self, *futures: pykka.Future[Any]) -> Future[Iterable[Any]]:
+        """A future of the list of the values of this and the other futures."""
+        return Derived(self._scheduler, (self, *futures), list)
+
+    def reduce(self: Future[Iterable[J]], func: Callable[[R, J], R], *args: R) -> Future[R]:
+        """A future of ``functools.reduce(func, value, *args)``."""
+        return Derived(self._scheduler, (self,), lambda values: functools.reduce(func, values[0], *args))
+
+
+class Derived(Future[T]):
+    """A value made of those of other futures, when it is asked for."""
+
+    __slots__ = ("_combine", "_parents")
+
+    def __init__(
+        self,
+        scheduler: Scheduler | None,
+        parents: tuple[pykka.Future[Any], ...],
+        combine: Callable[[list[Any]], Any],
+    ) -> None:
+        super().__init__(scheduler)
+        self._parents = parents
+        self._combine = combine
+        self._get_hook = lambda timeout: combine([parent.get(timeout=timeout) for parent in parents])
+
+    def subscribe(self, wake: Callable[[], object]) -> None:
+        """Call ``wake`` once, when all parents have an answer."""
         waiting = list(self._parents)
 
         def one_down() -> None:
@@ -162,50 +209,14 @@ class Future(pykka.Future[T]):
                 raise TypeError("only futures of this runtime can announce their answer")
             parent.subscribe(one_down)
 
-    # --- await
-
     def __await__(self) -> Generator[Any, None, T]:
-        if not self.done:
-            loop = running_loop()
-            if loop is None:
-                yield
-                return cast("T", self.get())
-            if self._combine is not None:
-                values = []
-                for parent in self._parents:
-                    values.append((yield from parent.__await__()))
-                if not self.done:
-                    self._value = self._combine(values)
-                    self.done = True
-            elif self._get_hook is not None:
-                return cast("T", (yield from loop.run_in_executor(None, self.get).__await__()))
-            else:
-                yield from wait_on_loop(self, loop)
-        return self._outcome()
+        if not self.done and running_loop() is not None:
+            values = []
+            for parent in self._parents:
+                values.append((yield from parent.__await__()))
+            if not self.done:
+                self._value = self._combine(values)
+                self.done = True
+        return (yield from super().__await__())
 
     __iter__ = __await__
-
-    # --- derived futures
-
-    def _derive(self, parents: tuple[pykka.Future[Any], ...], combine: Callable[[list[Any]], Any]) -> Future[Any]:
-        derived: Future[Any] = self.__class__(self._scheduler)
-        derived._parents = parents
-        derived._combine = combine
-        derived._get_hook = lambda timeout: combine([parent.get(timeout=timeout) for parent in parents])
-        return derived
-
-    def map(self, func: Callable[[T], M]) -> Future[M]:
-        """A future of ``func(value)``."""
-        return self._derive((self,), lambda values: func(values[0]))
-
-    def filter(self: Future[Iterable[J]], func: Callable[[J], bool]) -> Future[Iterable[J]]:
-        """A future of the list of those items of the value for which ``func(item)`` holds."""
-        return self._derive((self,), lambda values: list(filter(func, values[0])))
-
-    def join(self, *futures: pykka.Future[Any]) -> Future[Iterable[Any]]:
-        """A future of the list of the values of this and the other futures."""
-        return self._derive((self, *futures), list)
-
-    def reduce(self: Future[Iterable[J]], func: Callable[[R, J], R], *args: R) -> Future[R]:
-        """A future of ``functools.reduce(func, value, *args)``."""
-        return self._derive((self,), lambda values: functools.reduce(func, values[0], *args))

@@ -16,6 +16,7 @@ from greenlet import getcurrent
 from pykka import ActorDeadError
 
 from actors.runtime import halting, lifecycle
+from actors.runtime.clock import NS_PER_MS
 from actors.runtime.mailbox import STOPPED, Mailbox
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ __all__ = ["Worker"]
 
 
 KILL_GRACE_MS = 1_000
-"""How long a killed greenlet may take to die before it is left behind."""
+"""How long after the deadline a killed greenlet may take to die before it is left behind,"""
+KILL_LEAST_MS = 20
+"""and how long at least after the kill."""
 
 
 class Worker:
@@ -88,7 +91,8 @@ class Worker:
         self._greenlet.kill(block=False)
         halt = mailbox.scheduler.halts.get(mailbox)
         if halt is not None:
-            grace_ns = halting.deadline_in(mailbox, KILL_GRACE_MS)
+            # Counted from the deadline, so that many stubborn ones in a row do not add up their graces.
+            grace_ns = max(halt.deadline_ns + KILL_GRACE_MS * NS_PER_MS, halting.deadline_in(mailbox, KILL_LEAST_MS))
             halt.timer = mailbox.scheduler.call_at(grace_ns, self._leave_behind)
 
     def _leave_behind(self) -> None:

@@ -12,7 +12,8 @@ runtime's thread, between the turns of the actors concerned or in their own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gevent.exceptions import BlockingSwitchOutError
@@ -46,7 +47,7 @@ class Halt:
         self.reason = reason
         self.final = final
         self.deadline_ns = deadline_ns
-        self.done: list[Callable[[], None]] = []
+        self.done: list[Callable[[], object]] = []
         self.timer: Timer | None = None
 
 
@@ -54,14 +55,12 @@ def exit_normally(mailbox: Mailbox, reason: Exit, asker: Future[Any] | None = No
     """The actor ends, in its own turn. A permanent child is suspended, and its supervisor starts it again."""
     child = mailbox.parent
     comes_back = child is not None and child.comes_back(reason)
-
-    def done() -> None:
-        if asker is not None:
-            asker.set(True)
-        if comes_back:
-            child.exited()
-
-    halt(mailbox, reason, deadline_in(mailbox, HALT_MS), done, final=not comes_back)
+    done: list[Callable[[], object]] = []
+    if asker is not None:
+        done.append(partial(asker.set, True))
+    if comes_back:
+        done.append(child.exited)
+    halt(mailbox, reason, None, *done, final=not comes_back)
 
 
 def deadline_in(mailbox: Mailbox, ms: int) -> int:
@@ -70,31 +69,32 @@ def deadline_in(mailbox: Mailbox, ms: int) -> int:
 
 
 def halt(
-    mailbox: Mailbox, reason: Exit, deadline_ns: int, done: Callable[[], None] | None, *, final: bool = True
+    mailbox: Mailbox, reason: Exit, deadline_ns: int | None, *done: Callable[[], object], final: bool = True
 ) -> None:
-    """End the present instance, then call ``done``: before this returns, if no greenlet is concerned."""
+    """End the present instance, then make the calls in ``done``: before this returns, if no greenlet is concerned.
+
+    ``deadline_ns`` None: ``HALT_MS`` from now.
+    """
     scheduler = mailbox.scheduler
     present = scheduler.halts.get(mailbox)
     if mailbox.state == STOPPED:
-        if done is not None:
-            done()
+        call_all(done)
     elif present is not None:  # under way already
         if final and not present.final:
             present.final, present.reason = True, reason
-        if done is not None:
-            present.done.append(done)
+        present.done.extend(done)
     elif mailbox.worker is None and (mailbox.actor is None or mailbox.actor.halt_children is None):
         ran = mailbox.state == RUNNING
         close(mailbox, final)
         if ran:
             guard(mailbox, mailbox.actor.on_stop)
         _let_go(mailbox, final, reason)
-        if done is not None:
-            done()
+        call_all(done)
     else:
+        if deadline_ns is None:
+            deadline_ns = deadline_in(mailbox, HALT_MS)
         present = scheduler.halts[mailbox] = Halt(reason, final, deadline_ns)
-        if done is not None:
-            present.done.append(done)
+        present.done.extend(done)
         worker = mailbox.worker
         if worker is None or worker.is_here():
             stop_instance(mailbox)
@@ -124,7 +124,8 @@ def close(mailbox: Mailbox, final: bool) -> None:
     if final:
         mailbox.state = STOPPING
         mailbox.room = -1
-        mailbox.scheduler.runtime.unregister(mailbox)
+        if mailbox.scheduler.runtime.registers:
+            mailbox.scheduler.runtime.unregister(mailbox)
     else:
         mailbox.state = SUSPENDED
 
@@ -156,8 +157,13 @@ def finish_halt(mailbox: Mailbox) -> None:
     if present.timer is not None:
         scheduler.timers.cancel(present.timer)
     _let_go(mailbox, present.final, present.reason)
-    for done in present.done:
-        done()
+    call_all(present.done)
+
+
+def call_all(calls: Iterable[Callable[[], object]]) -> None:
+    """Make these calls."""
+    for call in calls:
+        call()
 
 
 def _let_go(mailbox: Mailbox, final: bool, reason: Exit) -> None:
@@ -209,9 +215,11 @@ def _end(mailbox: Mailbox, reason: Exit) -> None:
         notice = Terminated(mailbox, reason)  # type: ignore[arg-type]  # every mailbox is a ref
         for watcher in watchers:
             watcher.owe(notice)
-    scheduler.tell_observer(Event.STOPPED, mailbox, reason)
-    for future in scheduler.ended.pop(mailbox, ()):
-        future.set(True)
+    if scheduler.observer is not None:
+        scheduler.tell_observer(Event.STOPPED, mailbox, reason)
+    if scheduler.ended:
+        for future in scheduler.ended.pop(mailbox, ()):
+            future.set(True)
     child, mailbox.parent = mailbox.parent, None
     if child is not None:
         child.ended(reason)

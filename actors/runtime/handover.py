@@ -50,7 +50,7 @@ class HandOver:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._queue: deque[Transit | Callable[[], None]] = deque()
+        self._queue: deque[Transit | Callable[[], object]] = deque()
         self._lanes: dict[Mailbox, Transit] = {}
         self._rung = False
         self.closed = False
@@ -73,7 +73,7 @@ class HandOver:
         self._queue.append(lane)
         self._ring()
 
-    def call(self, call: Callable[[], None]) -> None:
+    def call(self, call: Callable[[], object]) -> None:
         """A call to be made in the runtime's thread. RuntimeClosedError."""
         if self.closed:
             raise RuntimeClosedError("the runtime has stopped")

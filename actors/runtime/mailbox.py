@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykka import ActorDeadError
 
-from actors.runtime.errors import MailboxFullError
+from actors.runtime.errors import MailboxFullError, RuntimeClosedError
 from actors.runtime.messages import SPECIAL, Cell
 from actors.runtime.waiting import get_ident
 
@@ -135,9 +135,12 @@ class Mailbox:
             self.append(message)
 
     def owe(self, message: Any) -> None:
-        """Add a message that passes the bound, from any thread. To a dead actor: a dead letter."""
+        """Add a message that passes the bound, from any thread. To a dead actor: a dead letter. Never raises."""
         if get_ident() != self.scheduler.owner:
-            self.scheduler.handover.call(partial(self.owe, message))
+            try:
+                self.scheduler.handover.call(partial(self.owe, message))
+            except RuntimeClosedError:
+                self.scheduler.bury(self, message)
         elif self.state >= STOPPING:
             self.scheduler.bury(self, message)
         else:

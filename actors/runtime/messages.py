@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from actors.runtime.future import Future
     from actors.runtime.ref import ActorRef
 
-__all__ = ["PROXY_TYPES", "SPECIAL", "Ask", "Cell", "DeadLetter", "Deferred", "Event", "Exit", "Piped", "Terminated"]
+__all__ = [
+    "PROXY_TYPES",
+    "SPECIAL",
+    "STOP",
+    "Ask",
+    "Cell",
+    "DeadLetter",
+    "Deferred",
+    "Event",
+    "Exit",
+    "Piped",
+    "Terminated",
+]
 
 
 class Exit(StrEnum):
@@ -105,5 +117,7 @@ class Deferred:
         self.call = call
 
 
+STOP = _ActorStop()
+"""pykka's stop message; one is enough."""
 PROXY_TYPES = (ProxyCall, ProxyGetAttr, ProxySetAttr)
 SPECIAL = frozenset({Ask, Cell, Piped, Terminated, Timer, _ActorStop, *PROXY_TYPES})

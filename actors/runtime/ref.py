@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pykka
 from pykka import ActorDeadError
-from pykka.messages import _ActorStop
 
 from actors.runtime.future import Future
 from actors.runtime.mailbox import STOPPED, STOPPING, Mailbox
-from actors.runtime.messages import Ask
+from actors.runtime.messages import STOP, Ask
 from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
@@ -83,12 +82,10 @@ class ActorRef(Mailbox, pykka.ActorRef[A]):  # type: ignore[override]  # pykka's
         it was dead already.
         """
         future: Future[bool] = Future(self.scheduler)
-        try:
-            if self.state == STOPPED:
-                raise ActorDeadError(str(self))
-            self.owe(Ask(_ActorStop(), future))
-        except ActorDeadError:
+        if self.state == STOPPED:
             future.set(False)
+        else:
+            self.owe(Ask(STOP, future))
         return future.get(timeout=timeout) if block else future
 
     def is_alive(self) -> bool:

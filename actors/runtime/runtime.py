@@ -24,7 +24,7 @@ from actors.runtime.messages import Exit
 from actors.runtime.observe import DeadLetters, DepthAlarm, Observer, Observers
 from actors.runtime.ref import ActorRef
 from actors.runtime.scheduler import Scheduler
-from actors.runtime.waiting import allocate_lock
+from actors.runtime.waiting import allocate_lock, get_ident
 from actors.runtime.watchdog import start_native_thread
 
 __all__ = ["Runtime"]
@@ -64,6 +64,7 @@ class Runtime:
         self._stop_asked = False
         self._ended: Future[bool] = Future(self.scheduler)
         self._thread_ended: Any = None
+        self._thread_ident = 0
         if isinstance(self.driver, ManualDriver):
             self.driver.attach(self.scheduler)
 
@@ -97,14 +98,21 @@ class Runtime:
             raise RuntimeClosedError(f"runtime {self.name} has stopped meanwhile")
         if self.registers:
             pykka.ActorRegistry.register(ref)
-        if scheduler.is_owner():
+        if get_ident() == scheduler.owner:
             self._begin(ref)
         else:
-            scheduler.handover.call(partial(self._begin, ref))
+            try:
+                scheduler.handover.call(partial(self._begin, ref))
+            except RuntimeClosedError:
+                self._begin(ref)
+                raise
         return ref
 
     def _begin(self, ref: Mailbox) -> None:
-        if not ref.queued:
+        if self.scheduler.handover.closed:  # the runtime has stopped between the spawn and this
+            ref.worker = None
+            halting.halt(ref, Exit.SHUTDOWN, None)
+        elif not ref.queued:
             ref.queued = True
             self.scheduler.enqueue(ref)
 
@@ -114,9 +122,8 @@ class Runtime:
         return ref
 
     def unregister(self, mailbox: Mailbox) -> None:
-        """Take it off pykka's registry, if this runtime registers there."""
-        if self.registers:
-            pykka.ActorRegistry.unregister(mailbox)  # type: ignore[arg-type]
+        """Take it off pykka's registry."""
+        pykka.ActorRegistry.unregister(mailbox)  # type: ignore[arg-type]
 
     # --- stopping
 
@@ -169,6 +176,8 @@ class Runtime:
             return
         scheduler.handover.closed = True
         scheduler.handover.drain()
+        for late in self.directory:
+            self._begin(late)
         scheduler.ready.clear()
         scheduler.timers.clear()
         scheduler.owner = None
@@ -183,7 +192,7 @@ class Runtime:
             raise self.stop_reason
 
     def _join_thread(self) -> None:
-        if self._thread_ended is not None:
+        if self._thread_ended is not None and get_ident() != self._thread_ident:
             with self._thread_ended:
                 pass
 
@@ -240,7 +249,7 @@ class Runtime:
         else:
             self.scheduler.observer = observers[0] if observers else None
 
-    def call_soon(self, call: Callable[[], None]) -> None:
+    def call_soon(self, call: Callable[[], object]) -> None:
         """Run ``call()`` in the runtime's thread, from any thread, signal handler or finalizer."""
         self.scheduler.handover.call(call)
 
@@ -279,6 +288,7 @@ class Runtime:
             return self
 
     def _thread(self, ready: Any) -> None:
+        self._thread_ident = get_ident()
         hub = gevent.get_hub()
         try:
             self.driver.attach(self.scheduler)

@@ -26,7 +26,6 @@ from actors.runtime.handover import HandOver
 from actors.runtime.mailbox import NEW, RUNNING, STOPPED, Mailbox
 from actors.runtime.messages import SPECIAL, Deferred
 from actors.runtime.timers import OWN, Timer, TimerQueue
-from actors.runtime.waiting import get_ident
 
 if TYPE_CHECKING:
     from actors.runtime.drivers import Driver
@@ -39,7 +38,7 @@ __all__ = ["QUANTUM", "Scheduler"]
 logger = logging.getLogger("actors.runtime")
 
 QUANTUM = 16
-FIRE_MAX = 1024  # timers fired per slice
+FIRE_MAX = 256  # timers fired per slice
 FOREVER = 1 << 62
 
 
@@ -140,7 +139,8 @@ class Scheduler:
         worker = mailbox.worker
         try:
             if mailbox.system is not None or mailbox.state != RUNNING:
-                lifecycle.run_system(mailbox)
+                if mailbox.system is not None:
+                    lifecycle.run_system(mailbox)
                 if mailbox.state == NEW:
                     lifecycle.start(mailbox)
             lane = mailbox.lane
@@ -149,6 +149,8 @@ class Scheduler:
                 while left and lane:
                     left -= 1
                     message = lane.popleft()
+                    if worker is not None:  # it may be at this one for long, or for ever
+                        self.backlog -= 1
                     if type(message) in SPECIAL:
                         delivery.receive(mailbox, message)
                         if mailbox.state != RUNNING:
@@ -161,7 +163,8 @@ class Scheduler:
             if mailbox.worker is worker:
                 lifecycle.crashed(mailbox, message, error)
         handled = QUANTUM - left
-        self.backlog -= handled
+        if worker is None:
+            self.backlog -= handled
         if self.observer is not None:
             self.observer.turn(mailbox, handled)  # type: ignore[arg-type]  # every mailbox is a ref
         if mailbox.worker is not worker:  # the end of a greenlet's instance
@@ -256,7 +259,3 @@ class Scheduler:
             future.set(True)
         else:
             self.ended.setdefault(mailbox, []).append(future)
-
-    def is_owner(self) -> bool:
-        """Whether this is the runtime's thread."""
-        return get_ident() == self.owner

@@ -193,7 +193,7 @@ class Supervisor(Actor):
             self.on_child_stopped(child.spec, reason)
 
     def _end(self, child: Child, reason: Exit) -> None:
-        halting.halt(child.mailbox, reason, self._mailbox.scheduler.now_ns(), None)
+        halting.halt(child.mailbox, reason, self._mailbox.scheduler.now_ns())
 
     # --- restart
 

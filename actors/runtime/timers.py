@@ -7,7 +7,8 @@ Rules:
 - A timer is never early: it leaves the queue only when the clock has reached ``due_ns``.
 - Moving a deadline later changes one field. The timer is found at its old place, not yet due, and put back.
 - Far deadlines lie unsorted on *shelves*, one per half second of time; only the nearest second is kept as a heap.
-  So arming a far timer is an append, and reclaiming cancelled ones is a filter of one short shelf.
+  So arming a far timer is an append, and reclaiming cancelled ones is a filter of one short shelf. A shelf is moved
+  into the heap bit by bit during the half second before its own, so that this holds nobody up.
 - A shelf that is mostly dead is swept at once: cancelled timers never wait for their time.
 - Equal deadlines fire in the order in which they reached the heap, which is the order of arming.
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Timer", "TimerQueue"]
 
 SHELF_SHIFT = 29  # a shelf covers 2**29 ns, 0.54 s
+OPEN_MAX = 256  # timers moved into the heap at a time, while there is time
 NEAR_DEAD_MIN = 64  # below this the heap's dead are not worth a sweep
 
 
@@ -64,15 +66,18 @@ OWN = object()
 class TimerQueue:
     """All armed timers of one runtime."""
 
-    __slots__ = ("_horizon_ns", "_near", "_order", "_seq", "_shelves", "armed")
+    __slots__ = ("_horizon_ns", "_near", "_opened", "_opening", "_order", "_seq", "_shelves", "armed")
 
     def __init__(self) -> None:
         self.armed = 0
         """Live timers that have not fired."""
         self._near = Shelf(0)
         self._horizon_ns = 0
+        """What is due before this goes into the heap."""
         self._shelves: dict[int, Shelf] = {}
         self._order: list[int] = []
+        self._opening: Shelf | None = None
+        self._opened = 0
         self._seq = 0
 
     def arm(self, timer: Timer) -> None:
@@ -83,11 +88,7 @@ class TimerQueue:
     def _place(self, timer: Timer) -> None:
         due_ns = timer.due_ns
         if due_ns < self._horizon_ns:
-            near = self._near
-            self._seq += 1
-            heappush(near, (due_ns, self._seq, timer))
-            timer.floor_ns = due_ns
-            timer.shelf = near
+            self._heap(timer)
             return
         index = due_ns >> SHELF_SHIFT
         shelf = self._shelves.get(index)
@@ -97,6 +98,12 @@ class TimerQueue:
         shelf.append(timer)
         timer.floor_ns = shelf.start_ns
         timer.shelf = shelf
+
+    def _heap(self, timer: Timer) -> None:
+        self._seq += 1
+        heappush(self._near, (timer.due_ns, self._seq, timer))
+        timer.floor_ns = timer.due_ns
+        timer.shelf = self._near
 
     def cancel(self, timer: Timer) -> None:
         """Make it dead, whether armed or already a tick in a mailbox."""
@@ -115,17 +122,18 @@ class TimerQueue:
                 shelf[:] = [item for item in shelf if item[2].mailbox is not None]
                 heapify(shelf)
                 shelf.dead = 0
-            return
-        shelf[:] = [timer for timer in shelf if timer.mailbox is not None]
-        shelf.dead = 0
-        if not shelf:
-            del self._shelves[shelf.start_ns >> SHELF_SHIFT]
-            if len(self._order) > 2 * len(self._shelves) + NEAR_DEAD_MIN:
-                self._order = sorted(self._shelves)
+        elif shelf is not self._opening:
+            shelf[:] = [timer for timer in shelf if timer.mailbox is not None]
+            shelf.dead = 0
+            if not shelf:
+                del self._shelves[shelf.start_ns >> SHELF_SHIFT]
+                if len(self._order) > 2 * len(self._shelves) + NEAR_DEAD_MIN:
+                    self._order = sorted(self._shelves)
 
     def next_ns(self) -> int | None:
-        """When to look again: not later than the first deadline, at most one shelf's length before it."""
+        """When to look again: not later than the first deadline, and when the next shelf may be opened."""
         near = self._near
+        due_ns: int | None = None
         while near:
             due_ns, _, timer = near[0]
             if timer.mailbox is None:
@@ -135,11 +143,16 @@ class TimerQueue:
                 heappop(near)
                 self._place(timer)
             else:
-                return int(due_ns)
+                break
+        else:
+            due_ns = None
         order = self._order
         while order and order[0] not in self._shelves:
             heappop(order)
-        return order[0] << SHELF_SHIFT if order else None
+        if not order:
+            return due_ns
+        open_ns = (order[0] - 1) << SHELF_SHIFT
+        return open_ns if due_ns is None else min(due_ns, open_ns)
 
     def pop_due(self, now_ns: int, limit: int) -> list[Timer]:
         """Take out at most ``limit`` timers whose time has come, in order."""
@@ -159,15 +172,32 @@ class TimerQueue:
         return due
 
     def _open_shelves(self, now_ns: int) -> None:
-        """Move the shelves of this and the next stretch of time into the heap."""
-        last = (now_ns >> SHELF_SHIFT) + 1
-        self._horizon_ns = max(self._horizon_ns, (last + 1) << SHELF_SHIFT)
+        """Move the shelf of the present into the heap, and ``OPEN_MAX`` timers of the one after it."""
+        present = now_ns >> SHELF_SHIFT
         order = self._order
-        while order and order[0] <= last:
-            shelf = self._shelves.pop(heappop(order), None)
-            for timer in shelf or ():
-                if timer.mailbox is not None:
-                    self._place(timer)
+        while order and order[0] <= present + 1:
+            index = order[0]
+            shelf = self._shelves.get(index)
+            if shelf is not None:
+                if self._opening is not shelf:
+                    self._opening, self._opened = shelf, 0
+                stop = len(shelf) if index <= present else min(len(shelf), self._opened + OPEN_MAX)
+                for place in range(self._opened, stop):
+                    timer = shelf[place]
+                    if timer.mailbox is None:
+                        continue
+                    if timer.due_ns >> SHELF_SHIFT == index:
+                        self._heap(timer)
+                    else:  # moved later
+                        self._place(timer)
+                self._opened = stop
+                if stop < len(shelf):
+                    return
+                del self._shelves[index]
+                self._opening = None
+            heappop(order)
+            self._horizon_ns = (index + 1) << SHELF_SHIFT
+        self._horizon_ns = max(self._horizon_ns, (present + 2) << SHELF_SHIFT)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from actors.config import ConfigError, load
 from tests.cases import words
 from tests.cases.crowds import written_out
 from tests.cases.settings import Settings
@@ -47,18 +48,27 @@ class Translation:
     """The scenario's rows, and what expectations need to know of the script."""
 
     rows: list[Row] = field(default_factory=list)
-    turns: dict[tuple[str, str], Turn] = field(default_factory=dict)
-    """By account and name; one that was never opened has the last chat."""
+    turns: dict[str, dict[str, Turn]] = field(default_factory=dict)
+    """By name and account."""
     last_ms: int = 0
     outages: list[dict[str, Any]] = field(default_factory=list)
     """Platform rules that the script makes."""
 
     def turn(self, name: str, account: str | None = None) -> Turn:
         """The turn of this name. Raises `WordError`."""
-        found = [turn for turn in self.turns.values() if turn.name == name and account in (None, turn.account)]
-        if not found:
+        found = self.find(name, account)
+        if found is None:
             raise WordError(f"the script has no turn {name!r}")
-        return found[-1]
+        return found
+
+    def find(self, name: str, account: str | None = None) -> Turn | None:
+        """The same, or None. Of several accounts that of the newest is meant."""
+        named = self.turns.get(name, {})
+        return named.get(account) if account is not None else next(reversed(named.values()), None)
+
+    def open_turns(self) -> list[Turn]:
+        """All that are open now, oldest first."""
+        return [turn for named in self.turns.values() for turn in named.values() if turn.open]
 
 
 def translate(script: Sequence[Sequence[Any]], settings: Settings) -> Translation:
@@ -85,15 +95,15 @@ class _Translator:
         }
 
     def run(self) -> Translation:
-        lines = []
+        lines: list[tuple[int, int | None, str, dict[str, Any]]] = []
         for index, step in enumerate(self._script):
             t_ms, word, args = _shape(step, index)
             crowd = [*written_out(t_ms, word, args)]
             lines += [(at_ms, index if crowd[1:] == [] else None, name, more) for at_ms, name, more in crowd]
         lines.sort(key=lambda line: line[0])
-        for at_ms, index, word, args in lines:
+        for at_ms, number, word, args in lines:
             try:
-                self._out.rows += self._rows(at_ms, index, word, args)
+                self._out.rows += self._rows(at_ms, number, word, args)
             except (KeyError, TypeError) as error:
                 raise WordError(f"{at_ms} {word}: {type(error).__name__} {error}") from error
         self._out.last_ms = max((row[0] for row in self._out.rows), default=0)
@@ -104,8 +114,10 @@ class _Translator:
     def _rows(self, t_ms: int, index: int | None, word: str, args: dict[str, Any]) -> Iterator[Row]:
         client = args.get("client", CLIENT)
         if word == "reload":
-            self._settings = self._settings.with_words(args)
-            yield [t_ms, {"@reload": {"config": self._settings.tree()}}, client]
+            new = self._settings.with_words(args)
+            if _can_load(new):
+                self._settings = new
+            yield [t_ms, {"@reload": {"config": new.tree()}}, client]
         elif word in words.CONTROLS and not (word == "boot" and t_ms == 0):
             name, meant = words.CONTROLS[word]
             yield [t_ms + words.DELAYED.get(word, 0), {name: meant(args)}, client]
@@ -118,7 +130,7 @@ class _Translator:
         elif word in words.ELSEWHERE:
             raise WordError(f"{word} needs real sockets, processes or clocks: name the test that proves it in proved_by")
         elif word.endswith("_all"):
-            for turn in [turn for turn in self._out.turns.values() if turn.open]:
+            for turn in self._out.open_turns():
                 yield from self._about(t_ms, None, word.removesuffix("_all"), {"m": turn.name, "account": turn.account})
         elif word not in words.NOTHING and not (word == "host_cancel" and "m" not in args):
             yield from self._about(t_ms, index, word, args)
@@ -135,7 +147,7 @@ class _Translator:
             yield [t_ms, event, args.get("client", CLIENT)]
 
     def _event(self, t_ms: int, word: str, meaning: Word | None, args: dict[str, Any]) -> dict[str, Any]:
-        if meaning is not None and "scope" in {take.field for take in meaning.takes.values()} and word in _BARE:
+        if meaning is not None and word in _BARE:
             return self._bare(meaning, args)
         turn = self._turn(meaning, args)
         if meaning is None:
@@ -170,10 +182,10 @@ class _Translator:
         account = args.get("account", args.get("platform"))
         if account not in self._settings.accounts and "account" not in args:
             account = None
-        known = [turn for turn in self._out.turns.values() if turn.name == name and account in (None, turn.account)]
+        known = self._out.find(name, account)
         chat = args.get("chat")
-        if known and chat in (None, known[-1].chat):
-            return known[-1]
+        if known is not None and chat in (None, known.chat):
+            return known
         if meaning is not None and meaning.opens:
             self._chat = str(chat if chat is not None else self._chat)
         thread = args.get("thread")
@@ -186,13 +198,12 @@ class _Translator:
             open=meaning is not None and meaning.opens,
         )
         if turn.open:
-            self._out.turns[turn.account, turn.name] = turn
+            self._out.turns.setdefault(turn.name, {})[turn.account] = turn
         return turn
 
     def _is_behind(self, turn: Turn) -> bool:
         place = (turn.account, turn.chat, turn.thread)
-        others = self._out.turns.values()
-        return any(o.open and o is not turn and (o.account, o.chat, o.thread) == place for o in others)
+        return any((o.account, o.chat, o.thread) == place for o in self._out.open_turns() if o is not turn)
 
     def _bare(self, meaning: Word, args: dict[str, Any]) -> dict[str, Any]:
         fields = {take.field: take.convert(args[name]) for name, take in meaning.takes.items() if name in args}
@@ -229,6 +240,15 @@ def _shape(step: Sequence[Any], index: int) -> tuple[int, str, dict[str, Any]]:
     if not isinstance(args, dict):
         raise WordError(f"script[{index}]: the arguments are an object")
     return step[0], step[1], args
+
+
+def _can_load(settings: Settings) -> bool:
+    """Whether a reload will be taken: what is refused does not count for the next one."""
+    try:
+        load(settings.tree(), scenario=True)
+    except ConfigError:
+        return False
+    return True
 
 
 def _sent_at(value: Any, unit: str, t_ms: int) -> int:

@@ -234,7 +234,7 @@ SETTINGS: Mapping[str, Callable[[Any], Fields]] = {
 }
 MEANT_BY_ENDING: Mapping[str, Callable[[Any], Fields]] = {
     "keepalive": SETTINGS["keepalive"],
-    "ack": lambda value: {} if value else {"ack.scope": "off"},
+    "ack": lambda value: {"ack.scope": "group-mentions" if value else "off"},
     "error_policy": lambda value: {},  # livesign posts nothing, so a failure is only ever a mark
     "indicator": lambda value: {},  # marks and typing stand side by side; what is refused is left out
 }

@@ -49,8 +49,8 @@ class Stand:
         self.ranks.append(rank)
         return self
 
-    def end(self, kind: OutcomeKind = OutcomeKind.OK, handle: str | None = None) -> Stand:
-        self.reports += self.lane.end(Outcome(kind, handle=handle), self.now_ms)
+    def end(self, kind: OutcomeKind = OutcomeKind.OK, handle: str | None = None, scope: str | None = None) -> Stand:
+        self.reports += self.lane.end(Outcome(kind, handle=handle, scope=scope), self.now_ms)
         return self
 
     def call(self, *kinds: OutcomeKind) -> Stand:

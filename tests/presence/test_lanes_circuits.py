@@ -139,6 +139,41 @@ def test_a_refusal_for_one_message_opens_no_circuit() -> None:
     assert len(world.calls) == 2
 
 
+def test_a_message_that_takes_no_mark_is_asked_once() -> None:
+    world = World(make_lanes(rules=ADD_REMOVE), lambda begin, at_ms: refusal("forbidden", scope="message"))
+    for at_ms, emoji in ((100, "👀"), (200, "🤔"), (300, "👍")):
+        world.show("c", "m", emoji)
+        world.run(at_ms)
+    assert [begin.command.emoji for _, begin in world.calls] == ["👀"]
+    world.show("c", "n", "👀")
+    world.run(400)
+    assert len(world.calls) == 2
+
+
+def test_a_full_message_gives_up_our_mark_for_the_next_one() -> None:
+    on: set[str] = {"x"}
+
+    def answer(begin: Begin, at_ms: int) -> Outcome:
+        emoji = begin.command.emoji or ""
+        if begin.command.op is Op.REMOVE:
+            on.discard(emoji)
+        elif len(on) >= 2:
+            return refusal("forbidden", scope="message")
+        else:
+            on.add(emoji)
+        return OK
+
+    world = World(make_lanes(rules=ADD_REMOVE), answer)
+    for at_ms, emoji in ((100, "👀"), (400, "🤔"), (700, "👍")):
+        world.show("c", "m", emoji)
+        world.run(at_ms)
+    assert on == {"x", "👍"}
+    assert [f"{begin.command.op} {begin.command.emoji}" for _, begin in world.calls] == [
+        "set 👀", "set 🤔", "remove 👀", "set 🤔", "remove 🤔", "set 👍",
+    ]  # fmt: skip
+    assert world.lanes.shown_marks() == {("c", "m"): {"👍": None}}
+
+
 def test_a_post_of_the_bot_lets_a_forbidden_conversation_be_tried_again() -> None:
     world = World(make_lanes(), forbidding("c", until_ms=60_000))
     world.show("c", "m", "👍")
@@ -185,9 +220,10 @@ def test_a_probe_that_is_told_to_wait_leaves_the_circuit_half_open() -> None:
     world = World(make_lanes(), lambda begin, at_ms: answers.pop() if answers else OK)
     world.show("c", "m", "👍")
     world.run(700_000)
+    world.latency_ms = 2_000
     world.show("c", "n", "👍")
     world.show("c", "o", "👍")
-    world.run(701_060)
+    world.run(704_500)
     assert len(world.calls) == 3
     assert len(world.under_way) == 1
     world.run(710_000)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from actors.presence.lanes import Begin
 from actors.presence.pacing import Limit
-from actors.presence.terms import OK, Outcome, Rank, TypingReport
+from actors.presence.terms import OK, Outcome, OutcomeKind, Rank, TypingReport
 from tests.presence.lane_world import World, make_lanes, refusal
 
 DAY_MS = 86_400_000
@@ -33,6 +33,22 @@ def test_no_call_is_made_into_a_blocked_conversation_and_the_others_go_on() -> N
     assert world.starts("limited")[1:4] == [25_050, 25_350, 25_650]
     assert len(world.starts("limited")) == 22
     assert world.lanes.counters["rate_limited"] == 1
+
+
+def test_a_success_that_used_up_its_budget_holds_back_the_next_call_and_is_no_refusal() -> None:
+    def answer(begin: Begin, at_ms: int) -> Outcome:
+        return Outcome(OutcomeKind.OK, retry_after_ms=2_000, scope="route")
+
+    world = World(make_lanes(), answer)
+    for message in ("m", "n", "o"):
+        world.show("c", message, "👍")
+    world.show("d", "m", "👍")
+    world.run(100)
+    assert (len(world.starts("c")), len(world.starts("d"))) == (3, 1)
+    world.show("c", "p", "👍")
+    world.run(10_000)
+    assert world.starts("c")[3:] == [2_050]
+    assert world.lanes.counters["rate_limited"] == 0
 
 
 def test_a_blocked_route_holds_back_marks_and_not_typing() -> None:

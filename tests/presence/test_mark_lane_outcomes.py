@@ -11,6 +11,7 @@ from tests.presence.mark_stand import Stand
 
 OK, TRANSIENT, UNKNOWN = OutcomeKind.OK, OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN
 INVALID, BAD, LIMITED = OutcomeKind.INVALID_REACTION, OutcomeKind.BAD_REQUEST, OutcomeKind.RATE_LIMITED
+FORBIDDEN = OutcomeKind.FORBIDDEN
 PHASE, TERMINAL, ACK = Rank.PHASE, Rank.TERMINAL, Rank.ACK
 
 
@@ -51,6 +52,29 @@ def test_a_refused_phase_keeps_the_mark_before_it() -> None:
     assert stand.results == [("B", INVALID)]
     assert stand.lane.settled
     assert stand.shown == ["A"]
+
+
+def test_on_a_full_message_our_own_mark_makes_room_for_the_next_one() -> None:
+    stand = Stand().on("A").show("B").begin().end(FORBIDDEN, scope="message").settle()
+    assert stand.calls == ["set B", "remove A", "set B"]
+    assert len(set(stand.keys)) == 3
+    assert stand.results == [("B", None)]
+    assert stand.show("C", rank=TERMINAL).settle().calls[3:] == ["remove B", "set C"]
+    assert stand.shown == ["C"]
+
+
+def test_a_full_message_without_a_mark_of_ours_is_left_alone() -> None:
+    stand = Stand().show("A", "B").begin().end(FORBIDDEN, scope="message")
+    assert stand.results == [("A", FORBIDDEN)]
+    assert stand.lane.settled
+
+
+def test_a_message_that_is_full_again_after_ours_has_gone_is_left_alone() -> None:
+    stand = Stand().on("A").show("B", "C").begin().end(FORBIDDEN, scope="message").call(OK)
+    stand.begin().end(FORBIDDEN, scope="message")
+    assert stand.calls == ["set B", "remove A", "set B"]
+    assert stand.results == [("B", FORBIDDEN)]
+    assert (stand.shown, stand.lane.settled) == ([], True)
 
 
 def test_a_bad_request_ends_the_wish_and_is_never_made_again() -> None:

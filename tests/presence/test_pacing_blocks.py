@@ -197,3 +197,21 @@ def test_blocks_that_are_over_and_forgotten_leave_nothing() -> None:
     assert len(pacing) == 1_000
     pacing.sweep(3_600_000)
     assert len(pacing) == 0
+
+
+def test_a_success_that_used_up_a_budget_pauses_its_route_and_teaches_nothing() -> None:
+    pacing = Pacing({"route.marks": Limit(300, 1)})
+    pacing.pause(call(), "route", 900, 100)
+    assert pacing.check(call(Op.REMOVE), Rank.TERMINAL, 500) == 1_000
+    assert pacing.check(call(Op.TYPING_START), Rank.TYPING, 500) == 0
+    assert pacing.check(call(conversation="d"), Rank.TERMINAL, 500) == 0
+    assert pacing.learned(1_000) == {}
+    pacing.sweep(1_000)
+    assert len(pacing) == 0
+
+
+def test_a_pause_never_shortens_a_block() -> None:
+    pacing = Pacing({})
+    pacing.block(call(), "route", 5_000, 0)
+    pacing.pause(call(), "route", 100, 10)
+    assert pacing.check(call(), Rank.TERMINAL, 1_000) == 5_000

@@ -90,3 +90,4 @@ def test_a_refused_refresh_stops_what_is_on() -> None:
     world.answers[1] = (0, FORBIDDEN)
     world.open().advance(20_000)
     assert world.calls == [(0, "start"), (3000, "start"), (3000, "stop")]
+    assert not world.machine.deadlines

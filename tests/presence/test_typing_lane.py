@@ -57,6 +57,21 @@ def test_a_start_replaces_one_that_has_not_begun() -> None:
     assert told(target.end(OK, 20)) == [(2, "ok", True)]
 
 
+def test_a_start_carries_the_newest_inbound_message_and_a_stop_none() -> None:
+    target = lane()
+    target.start(1, 0, "old")
+    target.start(2, 10, "new")
+    proposal = target.next_command(10)
+    assert proposal is not None
+    assert proposal[0].inbound == "new"
+    target.begin(proposal[0], 10)
+    target.end(OK, 20)
+    target.stop(30)
+    stop = target.next_command(30)
+    assert stop is not None
+    assert (stop[0].op, stop[0].inbound) == (STOP, None)
+
+
 def test_a_start_waits_behind_one_in_flight() -> None:
     target = lane()
     target.start(1, 0)

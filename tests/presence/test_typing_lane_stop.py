@@ -107,6 +107,17 @@ def test_a_start_replaces_a_stop_that_has_not_begun() -> None:
     assert begin(target, 103) is None
 
 
+def test_a_start_replaces_the_repeat_of_a_stop() -> None:
+    target = typing()
+    target.stop(100)
+    begin(target, 100)
+    target.end(UNKNOWN, 101)
+    target.start(2, 102)
+    assert begin(target, 102) is START
+    target.end(OK, 103)
+    assert target.settled
+
+
 def test_a_start_waits_behind_a_stop_in_flight() -> None:
     target = typing()
     target.stop(100)
@@ -167,6 +178,30 @@ def test_a_failing_stop_is_given_up_when_the_indicator_ends_by_itself() -> None:
     assert begin(target, 29_500) is STOP
     assert told(target.end(TRANSIENT, 29_500)) == [(None, "transient", True)]
     assert target.idle
+
+
+def test_a_retry_that_would_come_with_the_indicators_own_end_is_not_made() -> None:
+    target = typing(MATRIX)
+    target.stop(29_500)
+    begin(target, 29_500)
+    assert told(target.end(TRANSIENT, 29_500)) == [(None, "transient", True)]
+
+
+def test_each_stop_has_its_own_key_and_begins_with_the_first_delay() -> None:
+    target = typing()
+    keys = set()
+    for token in (2, 3):
+        target.stop(0)
+        begin(target, 0)
+        assert target.in_flight is not None
+        keys.add(target.in_flight.idempotency_key)
+        target.end(TRANSIENT, 0)
+        assert target.not_before_ms == 500
+        target.start(token, 1)
+        begin(target, 1)
+        target.end(OK, 1)
+    assert len(keys) == 2
+    assert "" not in keys
 
 
 def test_a_limited_stop_waits_as_long_as_it_is_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.presence.terms import OK, StopTyping
+from actors.presence.terms import OK, StopTyping, WithdrawTyping
 from protocol import events
 from tests.presence.typing_world import FAILED, TypingWorld, assert_at_rest
 
@@ -113,6 +113,27 @@ def test_a_waiting_start_is_withdrawn_by_a_terminal_inside_sending() -> None:
     world.open().tell(1000, "m", events.Sending).tell(1500, "m", events.Done).unblock(2000).advance(20_000)
     assert world.calls == []
     assert_at_rest(world)
+
+
+def test_a_waiting_start_of_a_later_run_is_withdrawn_while_that_post_goes_out() -> None:
+    world = TypingWorld().open(0, "a").tell(1000, "a", events.Sending).tell(1500, "a", events.Done)
+    world.blocked = True
+    world.open(2000, "b").tell(2500, "b", events.Done).unblock(3000).advance(20_000)
+    assert world.calls == [(0, "start"), (11_000, "stop")]
+    assert_at_rest(world)
+
+
+def test_the_ttl_of_a_later_run_is_noticed_while_that_post_goes_out() -> None:
+    world = TypingWorld(keepalive_ms=2000, ttl_ms=5000).open(0, "a").tell(1000, "a", events.Sending)
+    world.tell(1500, "a", events.Done).open(2000, "b").advance(20_000)
+    assert world.calls == [(0, "start"), (2000, "start"), (4000, "start"), (6000, "start"), (11_000, "stop")]
+
+
+def test_a_longest_hold_of_0_holds_nothing_back() -> None:
+    world = TypingWorld(sending_max_ms=0)
+    world.blocked = True
+    assert world.open().tell(1000, "m", events.Sending).unblock(1500).starts == [1500]
+    assert not any(isinstance(effect, WithdrawTyping) for effect in world.effects)
 
 
 def test_a_new_run_takes_over_the_indicator_whose_stop_waits_and_gets_it_back_after_the_post() -> None:

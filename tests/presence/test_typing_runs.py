@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from actors.presence.terms import (
@@ -29,6 +31,18 @@ def test_a_run_that_joins_makes_no_call_and_typing_is_on_while_any_run_wants_it(
     world.tell(10_000, "b", events.Done)
     assert world.calls == [(0, "start"), (3000, "start"), (6000, "start"), (9000, "start"), (10_000, "stop")]
     assert_at_rest(world)
+
+
+def test_a_target_knows_the_message_of_its_newest_run_that_has_one() -> None:
+    world = TypingWorld().open(0, "a").open(10, "b")
+    machine = world.machine
+    assert machine.inbound == "b"
+    machine.handle(replace(info("c", world.policy), message=None), events.Queued(account="a", conversation="c"), 20)
+    assert machine.inbound == "b"
+    world.tell(30, "b", events.Done)
+    assert machine.inbound == "a"
+    world.tell(40, "a", events.Done)
+    assert machine.inbound is None
 
 
 def test_a_run_that_joins_a_tripped_target_stays_quiet() -> None:
@@ -196,6 +210,15 @@ def test_after_a_restart_a_start_without_an_answer_is_made_again() -> None:
     assert world.advance(4000).starts == [0, 600, 3600]
 
 
+def test_after_a_restart_a_refresh_without_an_answer_is_made_again_on_the_same_cadence() -> None:
+    world = TypingWorld()
+    world.answers[1] = (None, OK)
+    world.open().advance(3100)
+    assert restart(world, 3500) == [StartTyping]
+    world.end_call(3600, OK)
+    assert world.advance(9000).starts == [0, 3000, 3600, 6000, 9000]
+
+
 def test_after_a_restart_a_stop_that_was_not_confirmed_is_told_again() -> None:
     world = TypingWorld()
     world.answers[1] = (None, OK)
@@ -222,6 +245,17 @@ def test_after_a_restart_while_posting_the_waiting_start_is_withdrawn_again() ->
     assert world.tell(1200, "m", events.Sent).starts == [0, 1200]
     world.tell(1300, "m", events.Sending).tell(1500, "m", events.Done)
     assert restart(world, 2000) == [WithdrawTyping]
+
+
+def test_after_a_restart_an_answer_that_was_lost_is_not_waited_for() -> None:
+    world = TypingWorld()
+    world.answers[0] = (None, OK)
+    world.open().tell(100, "m", events.Sent).tell(500, "m", events.Sending)
+    restart(world, 1000)
+    sent = events.Sent(conversation="c", run="m")
+    (start,) = (e for e in world.machine.handle(world.infos["m"], sent, 1100) if isinstance(e, StartTyping))
+    effects = world.machine.on_started(start.token, OK, 1200)
+    assert not any(isinstance(effect, StartTyping) for effect in effects)
 
 
 @pytest.mark.parametrize("rules", [LASTING, LaneRules(typing_stop=False), LaneRules(typing=False)])

@@ -214,6 +214,13 @@ def test_an_open_tool_span_is_a_sign_of_life() -> None:
     assert world.calls == [(0, "start"), (182_000, "stop")]
 
 
+def test_the_end_of_a_span_brings_the_ttl_near_again() -> None:
+    world = TypingWorld(keepalive_ms=0, ttl_ms=10_000).open().tell(2000, "m", events.Tool, call="1")
+    world.tell(3000, "m", events.Sending).tell(3500, "m", events.Sent, ok=False)
+    world.tell(4000, "m", events.ToolEnd, call="1").advance(300_000)
+    assert world.calls == [(0, "start"), (14_000, "stop")]
+
+
 def test_but_not_for_ever() -> None:
     world = TypingWorld(keepalive_ms=0, ttl_ms=10_000, span_max_ms=50_000).open()
     world.tell(2000, "m", events.Tool, call="1").tell(3000, "m", events.Tool, call="2")

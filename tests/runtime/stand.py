@@ -1,4 +1,4 @@
-"""A runtime under test: manual or hub driver, both on a manual clock, so that one suite runs on both and never sleeps."""
+"""A runtime under test: manual or hub driver, both on a manual clock, so one suite runs on both and never sleeps."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gevent
+from gevent import monkey
 
 from actors.runtime import Actor, GreenletActor, HubDriver, ManualClock, ManualDriver, Runtime
 
 DRIVERS = ("manual", "hub")
+
+native_sleep: Callable[[float], None] = monkey.get_original("time", "sleep")
+
+
+def in_native_threads(*works: Callable[[], object]) -> None:
+    """Run each in a native thread of its own, in a patched process, too; wait for all, holding the hub meanwhile."""
+    begin, lock = (monkey.get_original("_thread", name) for name in ("start_new_thread", "allocate_lock"))
+    running = []
+
+    def run(work: Callable[[], object], ended: Any) -> None:
+        try:
+            work()
+        finally:
+            ended.release()
+
+    for work in works:
+        ended = lock()
+        ended.acquire()
+        running.append(ended)
+        begin(run, (work, ended))
+    for ended in running:
+        ended.acquire()
 
 
 class Stand:

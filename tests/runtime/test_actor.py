@@ -115,7 +115,7 @@ def test_a_failure_inside_a_hook_ends_the_actor_and_nothing_else(stand: Stand, h
         raise RuntimeError(hook)
 
     cls = type("Broken", (Recorder,), {hook: broken})
-    ref = stand.runtime.spawn(cls)
+    ref: ActorRef[Any] = stand.runtime.spawn(cls)
     if hook == "on_failure":
         ref.tell("boom")
     elif hook == "on_stop":

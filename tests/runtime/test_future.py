@@ -23,6 +23,7 @@ def test_it_is_fulfilled_once() -> None:
     assert not future.done
     future.set(1)
     assert bool(future.done)
+    again: Any
     for again in (lambda: future.set(2), future.set_exception, lambda: future.set_get_hook(lambda timeout: 3)):
         with pytest.raises(queue.Full):
             again()

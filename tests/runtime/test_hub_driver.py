@@ -12,7 +12,7 @@ import gevent.server
 import pytest
 
 from actors.runtime import Actor, HubDriver, Runtime
-from tests.runtime.stand import Recorder
+from tests.runtime.stand import Recorder, native_sleep
 
 pytestmark = pytest.mark.real
 
@@ -51,7 +51,7 @@ def test_a_timer_armed_by_a_busy_greenlet_is_not_early() -> None:
     class Busy(Late):
         def on_receive(self, message: Any) -> Any:
             if message == "work":
-                time.sleep(0.03)
+                native_sleep(0.03)
                 self.schedule_at(self.now_ms + 5, (self.now_ms + 5) * 1_000_000)
                 return None
             return super().on_receive(message)
@@ -81,7 +81,8 @@ def test_sockets_are_served_while_an_actor_is_flooded() -> None:
 
         def client() -> None:
             with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
-                for _ in range(50):
+                for each in range(50):
+                    time.sleep(each / 20_000)
                     began = time.monotonic()
                     connection.sendall(b"x")
                     connection.recv(64)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
 
-from actors.runtime import MailboxFullError, Overflow, Runtime
-from tests.runtime.stand import Call, Narrow, Recorder, Stand, plain
+from actors.runtime import Exit, Future, MailboxFullError, Overflow, Runtime, Terminated
+from tests.runtime.stand import Call, Narrow, Recorder, Stand, in_native_threads, plain
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,26 @@ def test_a_stop_passes_a_full_lane(stand: Stand) -> None:
         ref.tell(each)
     assert ref.stop() is True
     assert log == ["start", 0, 1, 2, "stop"]
+
+
+def test_answers_and_notices_pass_a_full_lane(stand: Stand) -> None:
+    log: list[Any] = []
+    ref = stand.runtime.spawn(Narrow, log)
+    other = stand.runtime.spawn(Recorder)
+    future: Future[str] = Future()
+
+    def work(actor: Recorder) -> None:
+        for each in range(3):
+            actor.actor_ref.tell(each)
+        actor.pipe(future, lambda answer: answer)
+        future.set("answer")
+        actor.watch(other)
+
+    ref.tell(Call(work))
+    stand.runtime.stop(other)
+    stand.settle()
+    assert plain(log) == [0, 1, 2, "answer", Terminated(other, Exit.SHUTDOWN)]
+    assert ref.dropped == 0
 
 
 def test_drop_oldest_gives_up_the_oldest_droppable_message(stand: Stand) -> None:
@@ -167,9 +186,7 @@ def flood(runtime: Runtime, ref: Any, count: int, message: Any = None) -> int:
             except MailboxFullError:
                 refused += 1
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_native_threads(work)
     return refused
 
 
@@ -214,9 +231,7 @@ def test_nothing_is_kept_of_a_hand_over_that_is_done(manual: Stand) -> None:
     manual.settle()
     assert not manual.runtime.scheduler.handover._lanes
     manual.runtime.stop(ref).get()
-    thread = threading.Thread(target=lambda: ref.ask("x", block=False))
-    thread.start()
-    thread.join()
+    in_native_threads(lambda: ref.ask("x", block=False))
     assert not manual.runtime.scheduler.handover._lanes
 
 

@@ -93,6 +93,24 @@ def test_observers_see_turns_and_every_event_of_an_actors_life(stand: Stand) -> 
     assert second.handled == 4
 
 
+def test_a_tap_sees_every_plain_message_first_and_may_fail_its_actor(stand: Stand) -> None:
+    log: list[Any] = []
+    seen: list[Any] = []
+
+    def tap(ref: ActorRef[Any], message: Any) -> None:
+        seen.append((ref.key, message))
+        if message == "bad":
+            raise RuntimeError("tapped")
+
+    stand.runtime.scheduler.tap = tap
+    ref = stand.runtime.spawn(Recorder, log, key="tapped")
+    for message in ("good", "bad", "after"):
+        ref.tell(message)
+    stand.settle()
+    assert seen == [("tapped", "good"), ("tapped", "bad")]
+    assert log == ["start", "good", "failure"]
+
+
 def test_counters_are_absent_while_there_is_nothing_to_count(stand: Stand) -> None:
     stand.runtime.spawn(Recorder).ask("x")
     assert dict(stand.runtime.counters) == {}
@@ -121,9 +139,7 @@ def test_what_has_stopped_is_freed_without_the_garbage_collector(stand: Stand) -
     ref = stand.runtime.spawn(Recorder)
     actor = weakref.ref(ref.ask(Call(lambda actor: actor)))
     mailbox = weakref.ref(ref)
-    ref.tell(
-        Call(lambda actor: (actor.schedule(10, "x"), actor.schedule(20, "y", "key"), actor.watch(actor.actor_ref)))
-    )
+    ref.tell(Call(lambda actor: (actor.schedule(10, "x"), actor.schedule(20, "y", "key"))))
     stand.settle()
     gc.disable()
     try:

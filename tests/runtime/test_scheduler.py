@@ -18,7 +18,7 @@ from actors.runtime import (
     WrongDriverError,
 )
 from actors.runtime.scheduler import QUANTUM
-from tests.runtime.stand import DRIVERS, Call, Recorder, Stand
+from tests.runtime.stand import DRIVERS, Call, Recorder, Stand, in_native_threads
 
 
 def test_a_flooded_actor_delays_another_by_one_turn(stand: Stand) -> None:
@@ -101,8 +101,6 @@ def test_the_manual_driver_reports_actors_that_never_rest(manual: Stand) -> None
 
 
 def test_manual_steps_are_for_manual_runtimes_and_their_thread(hub: Stand, manual: Stand) -> None:
-    import threading
-
     for step in (hub.runtime.run_until_idle, lambda: hub.runtime.advance(1), lambda: hub.runtime.run_until(1)):
         with pytest.raises(WrongDriverError):
             step()
@@ -114,9 +112,7 @@ def test_manual_steps_are_for_manual_runtimes_and_their_thread(hub: Stand, manua
         except WrongDriverError as error:
             caught.append(error)
 
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
+    in_native_threads(elsewhere)
     assert len(caught) == 1
 
 

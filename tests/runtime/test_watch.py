@@ -1,4 +1,4 @@
-"""Watching, dead letters, the directory, passivation, pipes."""
+"""Watching, dead letters, the directory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import pykka
 import pytest
 
-from actors.runtime import DeadLetter, DuplicateKeyError, Exit, Future, Runtime, Supervisor, Terminated
-from actors.runtime.supervision import ChildSpec
+from actors.runtime import DeadLetter, DuplicateKeyError, Exit, Runtime, Terminated
 from tests.runtime.stand import Call, Recorder, Stand, plain
 
 
@@ -154,150 +153,3 @@ def test_a_key_names_one_live_actor_and_is_free_when_it_has_ended(stand: Stand) 
 def test_actors_are_not_in_pykkas_registry(stand: Stand) -> None:
     ref = stand.runtime.spawn(Recorder)
     assert ref not in pykka.ActorRegistry.get_all()
-
-
-# --- passivation
-
-
-def test_an_idle_actor_can_go_away_and_comes_back_by_its_key(stand: Stand) -> None:
-    class Sleepy(Recorder):
-        def on_start(self) -> None:
-            super().on_start()
-            self.schedule(1_000, "idle", "idle")
-
-        def on_receive(self, message: Any) -> Any:
-            if message == "idle":
-                return self.passivate()
-            self.schedule(1_000, "idle", "idle")
-            return super().on_receive(message)
-
-    def ask(message: Any) -> Any:
-        ref = stand.runtime.lookup("sleepy") or stand.runtime.spawn(Sleepy, log, key="sleepy")
-        return ref.ask(message)
-
-    log: list[Any] = []
-    assert ask(1) == 1
-    stand.advance(999)
-    assert stand.runtime.actor_count == 1
-    assert ask(2) == 2
-    stand.advance(1_000)
-    assert stand.runtime.actor_count == 0
-    assert stand.runtime.lookup("sleepy") is None
-    assert ask(3) == 3
-    assert log == ["start", 1, 2, "stop", "start", 3]
-
-
-def test_an_actor_with_something_waiting_does_not_go_away(stand: Stand) -> None:
-    log: list[Any] = []
-    answers: list[bool] = []
-
-    def stay(actor: Recorder) -> None:
-        actor.actor_ref.tell("more")
-        answers.append(actor.passivate())
-
-    def change(actor: Recorder) -> None:
-        answers.append(actor.passivate())
-        actor.actor_ref.tell("after all")
-
-    ref = stand.runtime.spawn(Recorder, log)
-    ref.tell(Call(stay))
-    stand.settle()
-    ref.tell(Call(change))
-    stand.settle()
-    assert answers == [False, True]
-    assert plain(log) == ["more", "after all"]
-    assert ref.is_alive()
-
-
-def test_a_supervisor_goes_away_only_when_its_children_are_idle_too(stand: Stand) -> None:
-    class Parent(Supervisor):
-        def on_start(self) -> None:
-            self.start_child(ChildSpec("a", Recorder, key="a"))
-
-        def on_receive(self, message: Any) -> Any:
-            return message.work(self)
-
-    ref = stand.runtime.spawn(Parent)
-    stand.settle()
-    child = stand.runtime.lookup("a")
-    assert child is not None
-
-    def busy(parent: Parent) -> bool:
-        child.tell("x")
-        return parent.passivate()
-
-    assert ref.ask(Call(busy)) is False
-    stand.settle()
-    assert ref.ask(Call(lambda parent: parent.passivate())) is True
-    stand.settle()
-    assert stand.runtime.actor_count == 0
-
-
-# --- pipe
-
-
-def test_a_piped_answer_comes_as_a_message(stand: Stand) -> None:
-    log: list[Any] = []
-    other = stand.runtime.spawn(Recorder)
-    ref = stand.runtime.spawn(Recorder, log)
-
-    def work(actor: Recorder) -> None:
-        actor.pipe(other.ask("question", block=False), lambda answer: ("answer", answer))
-        actor.pipe(other.ask("boom", block=False), lambda answer: ("error", type(answer)))
-        actor.pipe(other.ask(20, block=False).map(lambda value: value + 1), lambda answer: ("mapped", answer))
-
-    ref.tell(Call(work))
-    stand.settle()
-    assert plain(log) == [("answer", "question"), ("error", ValueError), ("mapped", 21)]
-
-
-def test_a_piped_answer_of_several_futures_comes_when_the_last_is_there(stand: Stand) -> None:
-    log: list[Any] = []
-    futures: list[Future[int]] = [Future() for _ in range(3)]
-    ref = stand.runtime.spawn(Recorder, log)
-    ref.ask(Call(lambda actor: actor.pipe(futures[0].join(*futures[1:]), lambda answer: answer)))
-    futures[2].set(2)
-    futures[0].set(0)
-    stand.settle()
-    assert plain(log) == []
-    futures[1].set(1)
-    stand.settle()
-    assert plain(log) == [[0, 1, 2]]
-
-
-def test_a_piped_answer_that_does_not_come_in_time_is_a_timeout_and_later_ignored(stand: Stand) -> None:
-    log: list[Any] = []
-    slow: Future[str] = Future()
-    quick: Future[str] = Future()
-    ref = stand.runtime.spawn(Recorder, log)
-
-    def work(actor: Recorder) -> None:
-        actor.pipe(slow, lambda answer: ("slow", type(answer)), timeout_ms=100)
-        actor.pipe(quick, lambda answer: ("quick", answer), timeout_ms=100)
-
-    ref.ask(Call(work))
-    quick.set("here")
-    stand.settle()
-    assert stand.runtime.armed_timers == 1
-    stand.advance(100)
-    slow.set("too late")
-    stand.advance(1_000)
-    assert plain(log) == [("quick", "here"), ("slow", pykka.Timeout)]
-    assert stand.runtime.armed_timers == 0
-
-
-def test_a_failing_wrap_is_a_failure_of_the_actor(stand: Stand) -> None:
-    ref = stand.runtime.spawn(Recorder)
-    future: Future[int] = Future()
-    ref.ask(Call(lambda actor: actor.pipe(future, lambda answer: 1 // answer)))
-    future.set(0)
-    stand.settle()
-    assert not ref.is_alive()
-
-
-def test_a_future_with_a_hook_of_its_own_cannot_be_piped(stand: Stand) -> None:
-    ref = stand.runtime.spawn(Recorder)
-    future: Future[int] = Future()
-    future.set_get_hook(lambda timeout: 1)
-    with pytest.raises(TypeError, match="hook"):
-        ref.ask(Call(lambda actor: actor.pipe(future, lambda answer: answer)))

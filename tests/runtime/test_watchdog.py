@@ -10,13 +10,13 @@ import gevent
 import pytest
 
 from actors.runtime import HubDriver, Runtime
-from tests.runtime.stand import Call, GreenletRecorder, Recorder
+from tests.runtime.stand import Call, GreenletRecorder, Recorder, native_sleep
 
 pytestmark = pytest.mark.real
 
 
 def hold(_actor: Any) -> None:
-    time.sleep(0.25)
+    native_sleep(0.25)
 
 
 @pytest.mark.parametrize(("kind", "who"), [(Recorder, "Recorder"), (GreenletRecorder, "A greenlet")])
