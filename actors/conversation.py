@@ -263,13 +263,11 @@ class TypingActor(Actor):
         if machine is None:
             machine = self._machine(thread)
         self._perform(thread, machine, machine.handle(info, event, self.now_ms))
-        if info is not None and isinstance(event, events.TERMINAL_EVENTS):
-            self._state.targets.pop(info.key.run, None)
 
     def _target(self, info: RunInfo | None, event: Event) -> Thread:
         if info is None:
             assert isinstance(event, events.TypingStart | events.TypingStop)
-            return event.thread
+            return event.thread if self._state.policy.typing.in_threads else None
         if not info.policy.typing.in_threads:
             return None
         return self._state.targets.get(info.key.run, info.thread)
@@ -309,6 +307,8 @@ class TypingActor(Actor):
                     self.cancel(TypingDue(thread, key))
         if machine.idle:
             self._state.typing.pop(thread, None)
+            for run in [run for run, target in self._state.targets.items() if target == thread]:
+                del self._state.targets[run]
 
 
 class ConversationSupervisor(Supervisor):

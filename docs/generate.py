@@ -84,10 +84,8 @@ def _fields(cls: type[msgspec.Struct], names: tuple[str, ...]) -> list[str]:
     rows = []
     for name in names:
         field = found[name]
-        if field.required:
-            default = "required"
-        else:
-            default = "" if field.default in (None, "") else f"default {_plain(field.default)}"
+        empty = field.required or field.default in (None, "")
+        default = "required" if field.required else "" if empty else f"default {_plain(field.default)}"
         rows.append(f"- `{name}`: {_type(field.type)}{', ' + default if default else ''}")
     return rows
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from actors.config import Config, ConfigError, load
+from actors.platforms.registry import PLATFORMS
 from actors.platforms.spec import NO_OPTIONS
 from actors.presence.policy import (
     Policy,
@@ -28,6 +29,12 @@ def telegram(**sections: Any) -> dict[str, Any]:
 
 def sandbox(options: Mapping[str, Any] = NO_OPTIONS, **sections: Any) -> dict[str, Any]:
     return {"accounts": {"sb": {"platform": "sandbox", **options}}, **sections}
+
+
+def account_on(platform: str) -> dict[str, Any]:
+    """An account with all that its platform needs."""
+    needed = PLATFORMS[platform](NO_OPTIONS).spec.required_options
+    return {"platform": platform, "token": "t", "base_url": "http://localhost", **{name: "1" for name in needed}}
 
 
 def problems(tree: Any, **keywords: Any) -> list[str]:

@@ -16,6 +16,7 @@ from actors.presence.policy import (
 from actors.presence.terms import OK, Command, LaneRules, Outcome
 from actors.presence.tools import DEFAULT_CATEGORIES
 from tests.config_trees import (
+    account_on,
     base_policy,
     config,
     only_problem,
@@ -90,7 +91,7 @@ def test_emojis_take_the_form_the_platform_is_sent() -> None:
 
 def test_every_chain_holds_only_what_the_platform_shows() -> None:
     for name in PLATFORMS:
-        account = {"platform": name, "token": "t", "base_url": "http://localhost"}
+        account = account_on(name)
         loaded = config({"accounts": {"a": account}})
         adapter = loaded.accounts["a"].adapter
         for state in STATES:

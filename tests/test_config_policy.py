@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.platforms.registry import PLATFORMS
 from actors.platforms.telegram import TelegramAdapter
 from tests.config_trees import (
     TELEGRAM,
@@ -62,14 +63,15 @@ def test_where_only_direct_chats_show_typing_others_do_not_ask_for_it() -> None:
 
 
 def test_options_of_one_platform_are_refused_on_another() -> None:
-    assert "accounts.tg.reactions: is for sandbox accounts only" in only_problem(
+    assert "accounts.tg.reactions: is for sandbox, callback, remote accounts only" in only_problem(
         {"accounts": {"tg": {**TELEGRAM, "reactions": "none"}}}
     )
 
 
 def test_an_unknown_platform_is_told_with_the_known_ones() -> None:
     found = only_problem({"accounts": {"a": {"platform": "telegrm"}}})
-    assert found == 'accounts.a.platform: "telegrm" is unknown (allowed: matrix, sandbox, telegram)'
+    known = ", ".join(sorted(PLATFORMS))
+    assert found == f'accounts.a.platform: "telegrm" is unknown (allowed: {known})'
     assert "accounts.a.platform: is missing" in only_problem({"accounts": {"a": {}}})
 
 

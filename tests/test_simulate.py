@@ -342,6 +342,17 @@ def test_a_moved_run_types_in_its_new_thread_and_keeps_its_marks() -> None:
     assert_nothing_left(result)
 
 
+def test_the_stop_of_a_moved_run_follows_its_post_that_was_going_out_at_the_end() -> None:
+    result = play(
+        received(0), event(1_000, "moved", thread="t2"), event(4_000, "sending"), event(4_100, "done"),
+        event(4_300, "sent", final=True),
+        config={"accounts": {"a": {"platform": "sandbox", "typing_lifetime_ms": 0}}},
+    )  # fmt: skip
+    stops = [(c.t_ms, c.command.thread) for c in result.world.calls if c.command.op.value == "typing_stop"]
+    assert stops == [(1_000, None), (4_300, "t2")]
+    assert_nothing_left(result)
+
+
 def test_a_bare_scope_types_without_a_run_and_ends_with_its_ttl() -> None:
     start = [0, {"type": "typing_start", "conversation": "c", "scope": "s", "id": "1"}]
     result = play(start, until_ms=200_000)

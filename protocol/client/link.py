@@ -1,7 +1,7 @@
 """The thread that holds a client's connection: connect, talk, notice that it is lost, connect again.
 
-- After each connect: hello, then whatever the client gives. Between two tries the pause doubles, up to a
-  limit, with some chance in it so that many clients do not come back at the same moment.
+- After each connect: what `Link` is given to begin with (hello), then whatever the client gives. Between two tries the
+  pause doubles, up to a limit, with some chance in it so that many clients do not come back at the same moment.
 - A ping every 10 s; 20 s without a byte count as a lost connection.
 - One thread does both directions, by a selector: a TLS connection must not be used by two at a time.
 """
@@ -24,37 +24,37 @@ SILENCE_S = 20.0
 CONNECT_S = 5.0
 PIECE_BYTES = 65_536
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_PING = encode(Ping())
+PING = encode(Ping())
 
 Address = str | tuple[str, int]
 """Path of a Unix socket, or (host, port)."""
 
 
 class Link:
-    """``begin`` is called for each new connection, ``take`` for bytes to send, ``heard`` for each reply (it
-    may raise ConnectionError to end the connection), ``lost`` with the reason; ``lost`` returns whether it
-    had been a good one.
+    """``begin`` is called for each new connection and gives the first bytes, ``take`` gives the next, ``heard`` gets each
+    reply (it may raise ConnectionError to end the connection), ``lost`` the reason, and returns whether it had been a good
+    one. ``tick`` is called now and then while there is a connection, at the latest after the seconds it returned.
     """
 
     def __init__(
         self,
         address: Address,
         tls: ssl.SSLContext | None,
-        hello: bytes,
         backoff_s: tuple[float, float],
-        begin: Callable[[], None],
+        begin: Callable[[], bytes],
         take: Callable[[int], bytes],
         heard: Callable[[Reply], None],
         lost: Callable[[str], bool],
+        tick: Callable[[], float],
     ) -> None:
         self._address = address
         self._tls = tls
-        self._hello = hello
         self._backoff_s = backoff_s
         self._begin = begin
         self._take = take
         self._heard = heard
         self._lost = lost
+        self._tick = tick
         self._stop = threading.Event()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -118,9 +118,8 @@ class Link:
         """Returns when the client is closed; raises OSError when the connection is lost."""
         sock.setblocking(False)
         decoder = ReplyDecoder()
-        unsent = bytearray(self._hello)
+        unsent = bytearray(self._begin())
         heard_at = pinged_at = time.monotonic()
-        self._begin()
         with selectors.DefaultSelector() as selector:
             selector.register(self._wake_in, selectors.EVENT_READ)
             selector.register(sock, selectors.EVENT_READ)
@@ -128,7 +127,7 @@ class Link:
                 if len(unsent) < PIECE_BYTES:
                     unsent += self._take(PIECE_BYTES)
                 selector.modify(sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if unsent else 0))
-                selector.select(max(0.0, pinged_at + PING_S - time.monotonic()))
+                selector.select(max(0.0, min(self._tick(), pinged_at + PING_S - time.monotonic())))
                 self._drain_wake()
                 if self._read(sock, decoder):
                     heard_at = time.monotonic()
@@ -139,7 +138,7 @@ class Link:
                     raise ConnectionError(f"livesign has said nothing for {SILENCE_S:g} s")
                 if now - pinged_at >= PING_S:
                     pinged_at = now
-                    unsent += _PING
+                    unsent += PING
 
     def _drain_wake(self) -> None:
         try:

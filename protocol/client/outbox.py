@@ -19,7 +19,8 @@ from protocol.codec import encode
 from protocol.events import PHASE_EVENTS, Alive, Event, Progress, TypingStart
 
 CAPACITY = 4_096
-_WORTH_LITTLE_LATE = (*PHASE_EVENTS, Progress, Alive, TypingStart)
+WORTH_LITTLE_LATE = (*PHASE_EVENTS, Progress, Alive, TypingStart)
+"""Events that may be dropped when there is no room."""
 
 
 class OutboxFullError(Exception):
@@ -34,8 +35,8 @@ class Outbox:
         self._prefix = uuid.uuid4().hex[:12]
         """Ids of two processes that use the same session name never meet."""
         self._count = 0
-        self._waiting: dict[str, tuple[bytes, bool]] = {}
-        """By id, oldest first: the bytes, and whether they may be dropped."""
+        self._waiting: dict[str, tuple[bytes, bool, Event]] = {}
+        """By id, oldest first: the bytes, whether they may be dropped, and the event."""
         self._unsent: deque[str] = deque()
         self.dropped = 0
 
@@ -52,18 +53,18 @@ class Outbox:
             self._count += 1
             event_id = f"{self._prefix}-{self._count}"
             event = msgspec.structs.replace(event, id=event_id)
-        may_drop = isinstance(event, _WORTH_LITTLE_LATE)
+        may_drop = isinstance(event, WORTH_LITTLE_LATE)
         if len(self._waiting) >= self._capacity and not self._make_room():
             if not may_drop:
                 raise OutboxFullError(f"{len(self._waiting)} events wait for livesign")
             self.dropped += 1
             return event_id
-        self._waiting[event_id] = (encode(event), may_drop)
+        self._waiting[event_id] = (encode(event), may_drop, event)
         self._unsent.append(event_id)
         return event_id
 
     def _make_room(self) -> bool:
-        for event_id, (_, may_drop) in self._waiting.items():
+        for event_id, (_, may_drop, _) in self._waiting.items():
             if may_drop:
                 del self._waiting[event_id]
                 self.dropped += 1
@@ -74,13 +75,15 @@ class Outbox:
         """Bytes to send next: whole events, about ``max_bytes`` of them; empty if there is nothing."""
         taken = bytearray()
         while self._unsent and len(taken) < max_bytes:
-            data, _ = self._waiting.get(self._unsent.popleft(), (b"", True))  # it may be dropped by now
-            taken += data
+            waiting = self._waiting.get(self._unsent.popleft())
+            if waiting is not None:  # it may be dropped by now
+                taken += waiting[0]
         return bytes(taken)
 
-    def settle(self, event_id: str) -> None:
-        """The event was acknowledged or refused."""
-        self._waiting.pop(event_id, None)
+    def settle(self, event_id: str) -> Event | None:
+        """The event was acknowledged or refused; returns it, if it was still waiting."""
+        waiting = self._waiting.pop(event_id, None)
+        return None if waiting is None else waiting[2]
 
     def begin_again(self) -> None:
         """A new connection: send everything that is left."""

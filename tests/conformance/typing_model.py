@@ -224,10 +224,14 @@ def random_trace(seed: int) -> Trace:
         slow = rng.choice([90, 450, 2500, 5100])
         config["startLatencyMs"] = [rng.randrange(1, slow) for _ in range(rng.randrange(1, 6))]
         config["stopLatencyMs"] = [rng.randrange(1, 900)]
+        if rng.random() < 0.1:
+            config["startLatencyMs"].append(None)
+    if rng.random() < 0.1:
+        config["mode"] = "sync"
     script: list[list[Any]] = []
     t_ms = 0
     for _ in range(rng.randrange(1, 7)):
         op = "reply_start" if not script or rng.random() < 0.7 else rng.choice(["idle", "cleanup"])
         script.append([t_ms, op])
-        t_ms += rng.choice([1, 2, 517, 2213, 5299, 11_510, 31_007, 61_003]) + rng.randrange(40)
+        t_ms += rng.choice([0, 1, 2, 517, 2213, 5299, 11_510, 31_007, 61_003]) + rng.choice([0, rng.randrange(40)])
     return record(config, script, t_ms + 130_000)

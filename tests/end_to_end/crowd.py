@@ -1,7 +1,7 @@
 """A crowd of bots as one process: many connections to a Unix socket, many runs open at once.
 
-``python -m tests.end_to_end.crowd SOCKET RUNS`` plays the runs in waves. In a wave all runs go through the same steps side
-by side: received, thinking, a tool span, text, progress, and their end. Of every 20 runs one ends as an error and one
+``python -m tests.end_to_end.crowd SOCKET RUNS STEP_MS`` plays the runs in waves. In a wave all runs go through the same
+steps side by side: received, thinking, a tool span, text, progress, and their end. Of every 20 runs one ends as an error and one
 cancelled, and of every 20 connections one is lost half-way, with all its runs. The last line of the output is a `Tally`
 as JSON.
 
@@ -25,8 +25,6 @@ import msgpack
 CONNECTIONS = 60
 RUNS_EACH = 20
 """Open at once on one connection: 1,200 in all."""
-STEP_S = 0.3
-"""Between two steps of a wave; longer than the debounce the test configures, so that phases show."""
 LOST_EVERY = 20
 STEPS: tuple[dict[str, Any], ...] = (
     {"type": "received", "mentioned": True},
@@ -119,8 +117,8 @@ class Bot:
         self._socket.sendall(b"".join(packed))
 
 
-def play(path: str, runs: int) -> Tally:
-    """All runs, wave after wave."""
+def play(path: str, runs: int, step_s: float) -> Tally:
+    """All runs, wave after wave, ``step_s`` between the steps of a wave."""
     tally = Tally()
     bots = [Bot(path, number, tally) for number in range(CONNECTIONS)]
     for wave, first in enumerate(range(0, runs, CONNECTIONS * RUNS_EACH)):
@@ -138,7 +136,7 @@ def play(path: str, runs: int) -> Tally:
                 playing = [bot for bot in playing if not bot.gets_lost]
             for bot in playing:
                 bot.step(event)
-            time.sleep(STEP_S)
+            time.sleep(step_s)
         for bot in playing:
             bot.end()
         for bot in playing:
@@ -147,5 +145,5 @@ def play(path: str, runs: int) -> Tally:
 
 
 if __name__ == "__main__":
-    result = play(sys.argv[1], int(sys.argv[2]))
+    result = play(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) / 1_000)
     print(json.dumps({name: getattr(result, name) for name in Tally.__slots__}))

@@ -98,3 +98,88 @@ def matrix_redact() -> MatrixCall:
 def matrix_typing() -> MatrixCall:
     """Start or stop typing."""
     return MatrixCall("matrix-typing.yaml", "/rooms/{roomId}/typing/{userId}")
+
+
+class DiscordApi:
+    """The calls of Discord's OpenAPI document that livesign makes."""
+
+    def __init__(self) -> None:
+        self._document: dict[str, Any] = json.loads((SPECS / "discord-rest.json").read_text("utf-8"))
+
+    def check_request(self, method: str, target: str) -> None:
+        """Raises AssertionError or jsonschema.ValidationError when this is no call of the API without a body."""
+        values, path = self._find(target)
+        operation = path[method.lower()]
+        assert "requestBody" not in operation
+        for parameter in path["parameters"]:
+            self._validate(values[parameter["name"]], parameter["schema"])
+
+    def check_answer(self, method: str, target: str, status: int, body: Any) -> None:
+        """Raises when the API does not answer the call like this."""
+        _, path = self._find(target)
+        answers = path[method.lower()]["responses"]
+        found = answers.get(str(status)) or answers[f"{status // 100}XX"]
+        while "$ref" in found:
+            found = self._at(found["$ref"])
+        if "content" in found:
+            self._validate(body, found["content"]["application/json"]["schema"])
+        else:
+            assert body is None
+
+    def _find(self, target: str) -> tuple[dict[str, str], dict[str, Any]]:
+        for path, described in self._document["paths"].items():
+            found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/?#]+)", path), target)
+            if found is not None:
+                return {name: unquote(value) for name, value in found.groupdict().items()}, described
+        raise AssertionError(f"{target} is no path of the API")
+
+    def _at(self, reference: str) -> Any:
+        found: Any = self._document
+        for part in reference.removeprefix("#/").split("/"):
+            found = found[part]
+        return found
+
+    def _validate(self, value: Any, schema: dict[str, Any]) -> None:
+        jsonschema.validate(value, {**schema, "components": self._document["components"]})
+
+
+@cache
+def discord() -> DiscordApi:
+    """Discord's REST API."""
+    return DiscordApi()
+
+
+class SlackApi:
+    """The methods of Slack's Web API that its published document knows."""
+
+    def __init__(self) -> None:
+        self._document: dict[str, Any] = json.loads((SPECS / "slack-reactions.json").read_text("utf-8"))
+
+    def check_request(self, target: str, body: dict[str, Any]) -> None:
+        """Raises AssertionError or jsonschema.ValidationError when ``body`` is no POST to ``target``."""
+        fields = [each for each in self._document["paths"][target]["post"]["parameters"] if each["in"] == "formData"]
+        schema = {
+            "type": "object",
+            "properties": {each["name"]: {"type": each["type"]} for each in fields},
+            "required": [each["name"] for each in fields if each.get("required")],
+            "additionalProperties": False,
+        }
+        jsonschema.validate(body, schema)
+
+    def errors(self, target: str) -> list[str]:
+        """The errors that the document names for this method."""
+        schema = self._document["paths"][target]["post"]["responses"]["default"]["schema"]
+        found: list[str] = schema["properties"]["error"]["enum"]
+        return found
+
+    def check_answer(self, target: str, body: dict[str, Any]) -> None:
+        """Raises when the method does not answer like this."""
+        responses = self._document["paths"][target]["post"]["responses"]
+        schema = responses["200" if body.get("ok") else "default"]["schema"]
+        jsonschema.validate(body, {**schema, "definitions": self._document["definitions"]})
+
+
+@cache
+def slack() -> SlackApi:
+    """Slack's Web API."""
+    return SlackApi()

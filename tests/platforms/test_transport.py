@@ -55,6 +55,13 @@ def test_a_put_without_a_body_says_so_and_a_delete_needs_not() -> None:
         assert [each.headers.get("content-length") for each in peer.seen] == ["0", None]
 
 
+def test_a_request_s_own_user_agent_goes_in_place_of_ours() -> None:
+    with against(answering()) as (peer, transport):
+        transport.send(Request("GET", "/x", (("user-agent", "DiscordBot (livesign, 1)"),)), 2_000)
+        lines = [line for line in peer.seen[0].head.split("\r\n") if line.lower().startswith("user-agent:")]
+        assert lines == ["user-agent: DiscordBot (livesign, 1)"]
+
+
 def test_calls_share_a_kept_connection() -> None:
     with against(answering()) as (peer, transport):
         for request in (POST, PUT, GET, DELETE):

@@ -1,0 +1,178 @@
+"""What users of the platforms see, and what the platforms' operators see, kept by an independent hand.
+
+It knows the rows of the platforms and nothing of how livesign works: it counts calls in sliding windows, remembers who was
+told to wait, and applies calls to marks and indicators. ``problem`` hears of every call that must not have been made:
+
+- two calls of one lane (a message's marks, a typing target) under way at once,
+- a call beyond a limit, after the bot's own share,
+- a call into a scope that was told to wait, before the time is over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from actors.config import Account
+from actors.presence.terms import Op, Outcome, OutcomeKind
+from actors.scripted_platform import CallRecord
+
+Place = tuple[str, str, str | None]
+TYPING = (Op.TYPING_START, Op.TYPING_STOP)
+FOREVER_MS = 1 << 60
+JOIN_MS = 10_000
+UNTOLD_MS = 5_000
+"""A limit that names no time: so long nothing may be tried, at least."""
+
+
+class Truth:
+    """All platforms of one world."""
+
+    def __init__(self, accounts: Mapping[str, Account], problem: Callable[[str], None]) -> None:
+        self.accounts = accounts
+        self.marks: dict[Place, dict[str, int]] = {}
+        """(account, conversation, message): emoji and since when it shows."""
+        self.was_set: dict[tuple[Place, str], int] = {}
+        """When a mark was put there last."""
+        self.typing: dict[Place, int] = {}
+        """(account, conversation, thread): until when the indicator lives."""
+        self.left: set[Place] = set()
+        """Where the platform has said for good that it will not take something off."""
+        self._problem = problem
+        self._flying: dict[Place, tuple[bool, CallRecord]] = {}
+        self._starts: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
+        self._waits: dict[tuple[str, ...], tuple[int, CallRecord]] = {}
+        self._unsaid: dict[str, tuple[str, int]] = {}
+
+    def forget_calls(self) -> None:
+        """Another process, or other limits: it cannot know what was counted before."""
+        self._flying.clear()
+        self._starts.clear()
+        self._waits.clear()
+        self._unsaid.clear()
+
+    def forget_wait(self, account: str) -> None:
+        """An answer was lost on the way to the one who should have known it."""
+        self._waits = {key: wait for key, wait in self._waits.items() if key[0] != account}
+
+    def typing_at(self, now_ms: int) -> list[Place]:
+        return [place for place, until_ms in self.typing.items() if until_ms > now_ms]
+
+    # --- calls ----------------------------------------------------------------------------------------------
+
+    def called(self, record: CallRecord, t_ms: int) -> None:
+        """A call has begun."""
+        command, account = record.command, record.account
+        lane = _lane(record)
+        before = self._flying.get(lane)
+        if before is not None:
+            self._problem(f"two calls under way for {lane}: {before[1].command.op} and {command.op}")
+        self._flying[lane] = (True, record)
+        self._count(record, t_ms)
+        for key in _scopes(account, command.conversation, command.op):
+            wait = self._waits.get(key)
+            if wait is not None and t_ms < wait[0]:
+                self._problem(f"{command.op} in {key} although it was told to wait for {wait[0] - t_ms} ms more")
+
+    def answered(self, record: CallRecord, outcome: Outcome, applied: bool, t_ms: int) -> None:
+        """A call is over."""
+        lane = _lane(record)
+        if self._flying.get(lane, (True, None))[1] is record:
+            del self._flying[lane]
+        if applied:
+            self._apply(record, t_ms)
+        kind = outcome.kind
+        if kind is OutcomeKind.RATE_LIMITED:
+            self._wait(record, outcome, t_ms)
+        target = _target(record, self.accounts[record.account])
+        refusals = (OutcomeKind.GONE, OutcomeKind.FORBIDDEN, OutcomeKind.BAD_REQUEST, OutcomeKind.INVALID_REACTION)
+        if kind in refusals and record.command.op is not Op.TYPING_START:
+            self.left.add(target)
+        elif kind is OutcomeKind.ALREADY_DONE and not applied:
+            self.left.add(target)  # the platform lies: whoever believes it is not to blame
+        elif kind is OutcomeKind.AUTH:
+            self.left.add(target)
+
+    def posted(self, account: str, conversation: str) -> None:
+        for place in [place for place in self.typing if place[:2] == (account, conversation)]:
+            del self.typing[place]
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _apply(self, record: CallRecord, t_ms: int) -> None:
+        command = record.command
+        rules = self.accounts[record.account].spec.rules
+        place = _target(record, self.accounts[record.account])
+        if command.op is Op.TYPING_START:
+            self.typing[place] = t_ms + rules.typing_lifetime_ms if rules.typing_lifetime_ms else FOREVER_MS
+        elif command.op is Op.TYPING_STOP:
+            self.typing.pop(place, None)
+        elif command.op is Op.SET:
+            marks = self.marks.setdefault(place, {})
+            if rules.reactions == "replace":
+                marks.clear()
+            marks[command.emoji or ""] = t_ms
+            self.was_set[place, command.emoji or ""] = t_ms
+        elif command.op is Op.REMOVE:
+            marks = self.marks.get(place, {})
+            marks.pop(command.emoji or "", None)
+            if not marks:
+                self.marks.pop(place, None)
+        else:
+            self.marks.pop(place, None)
+
+    def _count(self, record: CallRecord, t_ms: int) -> None:
+        account, command = self.accounts[record.account], record.command
+        family = "typing" if command.op in TYPING else "marks"
+        for name, limit in account.limits.items():
+            scope, _, ops = name.partition(".")
+            if ops not in ("", family, command.op.value) or (scope == "message" and command.message is None):
+                continue
+            parts = {"account": (), "conversation": (command.conversation,), "route": (command.conversation, family)}
+            where = parts.get(scope, (command.conversation, command.message or ""))
+            starts = self._starts[(record.account, name, *where)]
+            while starts and starts[0] <= t_ms - limit.per_ms:
+                starts.popleft()
+            starts.append(t_ms)
+            allowed = max(1, math.ceil(limit.count * (1 - account.reserve) - 1e-9))
+            if len(starts) > allowed:
+                self._problem(f"{len(starts)} calls within {limit.per_ms} ms for {name} {where}, {allowed} are allowed")
+
+    def _wait(self, record: CallRecord, outcome: Outcome, t_ms: int) -> None:
+        account, command = record.account, record.command
+        family = "typing" if command.op in TYPING else "marks"
+        until_ms = t_ms + (UNTOLD_MS if outcome.retry_after_ms is None else outcome.retry_after_ms)
+        key: tuple[str, ...] = (account, "in", command.conversation)
+        if outcome.scope == "account":
+            key = (account,)
+        elif outcome.scope == "route":
+            key = (account, family, command.op.value, command.conversation)
+        elif outcome.scope != "conversation":
+            last = self._unsaid.get(account)
+            self._unsaid[account] = (command.conversation, t_ms)
+            if last is not None and last[0] != command.conversation and t_ms - last[1] <= JOIN_MS:
+                key = (account,)
+        known = self._waits.get(key)
+        if known is None or known[0] < until_ms:
+            self._waits[key] = (until_ms, record)
+
+
+def _scopes(account: str, conversation: str, op: Op) -> tuple[tuple[str, ...], ...]:
+    family = "typing" if op in TYPING else "marks"
+    return (account,), (account, "in", conversation), (account, family, op.value, conversation)
+
+
+def _lane(record: CallRecord) -> Any:
+    command = record.command
+    kind = "typing" if command.op in TYPING else "marks"
+    return record.account, command.conversation, kind, command.thread if kind == "typing" else command.message
+
+
+def _target(record: CallRecord, account: Account) -> Place:
+    command = record.command
+    if command.op in TYPING:
+        thread = command.thread if account.spec.rules.typing_in_threads else None
+        return record.account, command.conversation, f"typing {thread}"
+    return record.account, command.conversation, command.message

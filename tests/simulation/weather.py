@@ -1,0 +1,117 @@
+"""What goes wrong: rules of the platform and steps of the world, as parts of a scenario.
+
+Rules pick calls by number, so that removing one leaves the others as they are and a failing world can be shrunk. They all
+end with the storm. Steps are what happens to the host, the process, its actors and its clients.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.simulation.scripts import Row
+
+Rule = dict[str, Any]
+OUTCOMES = ("already_done", "gone", "forbidden", "invalid_reaction", "rate_limited", "transient", "bad_request", "hang")
+CRASHERS = ("reaction", "typing", "conversation", "platform_io", "router")
+
+
+def rules(rng: random.Random, accounts: list[str], storm_ms: int, calls: int, badness: float) -> list[Rule]:
+    """Faults of the platform's side for about ``calls`` calls per account; ``badness`` 0 to 1."""
+    found: list[Rule] = []
+    for account in accounts:
+        base: Rule = {"account": account, "until_ms": storm_ms}
+        found += _windows(rng, base, storm_ms, badness)
+        found += _single(rng, base, calls, badness)
+    rng.shuffle(found)
+    return found
+
+
+def _numbers(rng: random.Random, calls: int, share: float) -> list[int]:
+    many = max(1, min(40, round(calls * share)))
+    return sorted(rng.sample(range(calls), min(many, calls)))
+
+
+def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[Rule]:
+    """Single calls: a heavy tail of latency, every outcome, answers that are lost although the call took effect."""
+    found: list[Rule] = []
+    share = 0.02 * badness
+    for latency_ms in (150, 600, 2_500, 9_000, int(40 * rng.paretovariate(0.7))):
+        found.append({**base, "nth": _numbers(rng, calls, share), "latency_ms": min(latency_ms, 60_000)})
+    for outcome in OUTCOMES:
+        rule: Rule = {**base, "nth": _numbers(rng, calls, share / 2), "outcome": outcome}
+        rule["latency_ms"] = rng.choice((0, 80, 700))
+        if outcome == "rate_limited":
+            found.append({**rule, "nth": _numbers(rng, calls, share / 2)})
+            rule["retry_after_ms"] = rng.choice((0, 900, 5_000, 40_000))
+            rule["scope"] = rng.choice(("account", "conversation", "route", None))
+        if outcome in ("hang", "transient"):
+            found.append({**rule, "nth": _numbers(rng, calls, share), "applied": True})
+        found.append(rule)
+    if rng.random() < 0.15 * badness:
+        found.append({**base, "nth": [rng.randrange(calls)], "outcome": "auth"})
+    return found
+
+
+def _windows(rng: random.Random, base: Rule, storm_ms: int, badness: float) -> list[Rule]:
+    """Times in which all is bad: outages, slow times, a platform that counts for itself."""
+    found: list[Rule] = []
+    if rng.random() < badness:
+        from_ms = rng.randrange(storm_ms)
+        until_ms = min(storm_ms, from_ms + rng.choice((3_000, 20_000, 120_000)))
+        outcome = rng.choice(("transient", "hang", "transient"))
+        rule = {**base, "from_ms": from_ms, "until_ms": until_ms, "outcome": outcome}
+        found.append({**rule, "applied": True} if rng.random() < 0.3 else rule)
+    if rng.random() < 0.5 * badness:
+        from_ms = rng.randrange(storm_ms)
+        found.append({**base, "from_ms": from_ms, "until_ms": from_ms + 30_000, "latency_ms": rng.choice((400, 4_000))})
+    if rng.random() < 0.4 * badness:
+        limit = {"per_ms": 1_000, "count": rng.choice((1, 3, 10)), "by": rng.choice(("account", "conversation"))}
+        from_ms = rng.randrange(storm_ms)
+        found.append({**base, "from_ms": from_ms, "until_ms": min(storm_ms, from_ms + 60_000), "limit": limit})
+    return found
+
+
+def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int, badness: float) -> list[Row]:
+    """Faults of our side and of the clients'. ``rows`` says where something goes on that they can hit."""
+    found: list[Row] = []
+    busy = [row for row in rows if row[0] < storm_ms - 90_000] or rows
+    for _ in range(round(1 + len(rows) * 0.006 * badness)):
+        t_ms, event, _ = rng.choice(busy)
+        found.append([t_ms + rng.choice((-100, 0, 0, 50, 1_500)), _crash(rng, event)])
+    for _ in range(round(rng.random() * 4 * badness * len(clients))):
+        client = rng.choice(clients)
+        lost_ms = rng.choice(busy)[0]
+        found.append([lost_ms, "@client_lost", client])
+        if rng.random() < 0.6:
+            found.append([lost_ms + rng.choice((200, 8_000, 29_000, 60_000)), "@connect", client])
+    for name, chance in (("kill", 2.0), ("suspend", 1.2), ("jump", 1.2), ("shutdown", 0.8), ("leave", 0.8)):
+        for _ in range(int(rng.random() * (1 + chance * badness))):
+            found += _host(rng, name, rng.choice(busy)[0])
+    return [[max(0, min(row[0], storm_ms - 1)), *row[1:]] for row in found]
+
+
+def _crash(rng: random.Random, event: dict[str, Any]) -> dict[str, Any]:
+    crash: dict[str, Any] = {"type": "@crash", "actor": rng.choice(CRASHERS), "account": event["account"]}
+    if crash["actor"] in ("reaction", "typing", "conversation"):
+        crash["conversation"] = event["conversation"]
+        if rng.random() < 0.3:
+            crash["on"] = event["type"]
+    elif rng.random() < 0.5:
+        del crash["account"]  # any message, not only one that names an account
+    crash["times"] = rng.choice((1, 1, 1, 1, 2, 2, 5)) if crash["actor"] != "conversation" else 1
+    return crash
+
+
+def _host(rng: random.Random, name: str, t_ms: int) -> list[Row]:
+    match name:
+        case "kill":
+            return [[t_ms, {"type": "@kill_restart", "down_ms": rng.choice((0, 500, 5_000, 20_000))}]]
+        case "suspend":
+            return [[t_ms, {"type": "@suspend", "ms": rng.choice((2_000, 45_000, 3_600_000))}]]
+        case "jump":
+            return [[t_ms, {"type": "@clock_jump", "ms": rng.choice((-7_200_000, -900, 5_000, 86_400_000))}]]
+        case "leave":
+            return [[t_ms, {"type": "@shutdown", "leave": True}], [t_ms + rng.choice((0, 700, 4_000)), "@boot"]]
+        case _:
+            return [[t_ms, "@shutdown"], [t_ms + rng.choice((10, 3_000)), "@boot"], [t_ms + 12_000, "@boot"]]

@@ -1,0 +1,195 @@
+"""Worlds: a whole scenario from one seed, in the form that ``livesign simulate`` takes.
+
+Every world has three parts. In the *storm*, conversations of several accounts and clients go through random scripts while
+platform, host, process, actors and clients fail. Then all clients leave, and in the *calm*, a day long, everything has to
+come to rest. In the *coda* the same accounts get plain runs again, which have to look as on the first day.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from tests.simulation import coda, weather
+from tests.simulation.scripts import Row, Talk
+
+DAY_MS = 86_400_000
+CALM_MS = DAY_MS + 3_600_000
+Tree = dict[str, Any]
+
+REAL = ("telegram", "discord", "matrix", "slack", "mattermost")
+FEW = {"slack": 6, "matrix": 12, "mattermost": 25}
+"""Platforms whose limits would keep a crowd waiting for hours: so many conversations at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A scenario's tree, and when its parts begin."""
+
+    seed: int
+    tree: Tree
+    storm_ms: int
+    """When the storm is over."""
+    coda_ms: int
+    calm: bool
+    """Nothing fails: everything has to be on time."""
+
+
+def make(seed: int) -> World:
+    """The world of this seed."""
+    rng = random.Random(seed)
+    calm = rng.random() < 0.2
+    badness = 0.0 if calm else rng.choice((0.15, 0.5, 1.0))
+    size = rng.choices((4, 12, 60, 200, 1_200), (20, 40, 25, 8, 1))[0]
+    config = _config(rng, calm)
+    accounts = list(config["accounts"])
+    clients = [f"c{n}" for n in range(rng.choice((1, 2, 3, 8)))]
+    length_ms = rng.choice((60_000, 240_000, 900_000)) + size * 200
+    rows = _talks(rng, config, clients, size, length_ms)
+    storm_ms = max(row[0] for row in rows) + 100_000
+    faults: list[Row] = []
+    platform: Tree = {"latency_ms": rng.choice((0, 30, 120))}
+    if not calm:
+        faults = weather.steps(rng, rows, clients, storm_ms, badness) + _reloads(rng, config, storm_ms)
+        calls = max(40, 2 * len(rows) // len(accounts))
+        platform["rules"] = weather.rules(rng, accounts, storm_ms, calls, badness)
+        rows = _disorder(rng, rows)
+    number(rows)
+    coda_ms = storm_ms + CALM_MS
+    events = rows + faults + _calm(config, clients, storm_ms) + coda.rows(accounts, coda_ms)
+    events.sort(key=lambda row: row[0])
+    until_ms = coda_ms + coda.LENGTH_MS
+    tree = {"config": config, "events": events, "platform": platform, "until_ms": until_ms, "seed": seed}
+    return World(seed, tree, storm_ms, coda_ms, calm)
+
+
+def number(rows: list[Row]) -> None:
+    """Give every event an id, so that it is acknowledged; repeats share the event, and with it the id."""
+    for index, row in enumerate(rows):
+        row[1].setdefault("id", str(index))
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _talks(rng: random.Random, config: Tree, clients: list[str], size: int, length_ms: int) -> list[Row]:
+    accounts = config["accounts"]
+    room = {name: FEW.get(account["platform"], size) for name, account in accounts.items()}
+    rows: list[Row] = []
+    for index in range(size):
+        account = rng.choice([name for name in accounts if room[name] > 0] or list(accounts))
+        room[account] -= 1
+        talk = Talk(rng, account, f"v{index}", clients, rng.randrange(length_ms))
+        rows += talk.write(rng.choice((1, 1, 2, 4)))
+    rows.sort(key=lambda row: row[0])
+    return rows
+
+
+def _disorder(rng: random.Random, rows: list[Row]) -> list[Row]:
+    """Some events come twice, or after the next one."""
+    found: list[Row] = []
+    for row in rows:
+        found.append(row)
+        kind = rng.random()
+        if kind < 0.02:
+            row[0] += rng.choice((1, 300, 2_500))
+        elif kind < 0.05:
+            found.append([row[0] + rng.choice((0, 40, 3_000, 30_000)), row[1], row[2]])
+    found.sort(key=lambda row: row[0])
+    return found
+
+
+def _calm(config: Tree, clients: list[str], storm_ms: int) -> list[Row]:
+    """The clients leave, and new credentials bring back an account that was stopped."""
+    fresh = copy.deepcopy(config)
+    for account in fresh["accounts"].values():
+        account["token"] = "another"
+    rows: list[Row] = [[storm_ms, "@boot"]]
+    rows += [[storm_ms, "@client_lost", client] for client in clients]
+    return [*rows, [storm_ms, {"type": "@reload", "config": fresh}]]
+
+
+def _reloads(rng: random.Random, config: Tree, storm_ms: int) -> list[Row]:
+    rows: list[Row] = []
+    for number_ in range(rng.choice((0, 1, 1, 2, 3))):
+        tree = copy.deepcopy(config)
+        for name, account in tree["accounts"].items():
+            account["token"] = f"token{number_}"
+            if rng.random() < 0.3:
+                account["status"] = _status(rng)
+            if rng.random() < 0.2 and account["platform"] == "sandbox":
+                account["limits"] = _limits(rng)
+            if rng.random() < 0.05 and name != "s0":
+                account["platform"] = "telegram"  # refused, unless it was one
+        rows.append([rng.randrange(storm_ms), {"type": "@reload", "config": tree}])
+    return rows
+
+
+def _config(rng: random.Random, calm: bool) -> Tree:
+    accounts: dict[str, Tree] = {"s0": _sandbox(rng, calm)}
+    for index in range(rng.choice((0, 1, 1, 2))):
+        accounts[f"s{index + 1}"] = _sandbox(rng, calm)
+    for platform in rng.sample(REAL, rng.choice((0, 1, 1, 2))):
+        accounts[platform] = {"platform": platform, "token": "x"}
+    for account in accounts.values():
+        account |= _settings(rng)
+    config: Tree = {"accounts": accounts, "conversation": {"idle_ms": rng.choice((5_000, 60_000))}}
+    if rng.random() < 0.2:
+        config["recovery"] = {"marks": rng.choice(("error", "leave"))}
+    return config
+
+
+def _sandbox(rng: random.Random, calm: bool) -> Tree:
+    account: Tree = {
+        "platform": "sandbox",
+        "reactions": rng.choice(("replace", "add_remove", "add_remove")),
+        "typing_stop": rng.random() < 0.8,
+        "post_clears_typing": rng.random() < 0.6,
+    }
+    account["typing_lifetime_ms"] = rng.choice((0, 5_000, 20_000)) if account["typing_stop"] else 5_000
+    if rng.random() < (0.2 if calm else 0.5):
+        account["limits"] = _limits(rng)
+    return account
+
+
+def _limits(rng: random.Random) -> Tree:
+    limits: Tree = {}
+    if rng.random() < 0.7:
+        limits["account"] = rng.choice(({"per_ms": 1_000, "count": 20}, {"per_ms": 5_000, "count": 60, "burst": 30}))
+    if rng.random() < 0.5:
+        limits["conversation"] = rng.choice(({"per_ms": 1_000, "count": 3}, {"per_ms": 10_000, "count": 12}))
+    if rng.random() < 0.3:
+        limits["route"] = {"per_ms": 400, "count": 1}
+    if rng.random() < 0.3:
+        limits["message"] = {"per_ms": 1_000, "count": 2}
+    if limits and rng.random() < 0.4:
+        limits["reserve"] = rng.choice((0.1, 0.5))
+    return limits
+
+
+def _settings(rng: random.Random) -> Tree:
+    found: Tree = {"ack": {"scope": rng.choice(("all", "all", "group-mentions"))}}
+    if rng.random() < 0.5:
+        found["status"] = _status(rng)
+    if rng.random() < 0.6:
+        found["typing"] = {
+            "mode": rng.choice(("instant", "instant", "thinking", "message", "never")),
+            "ttl_ms": rng.choice((8_000, 30_000, 60_000)),
+            "start_delay_ms": rng.choice((0, 0, 500)),
+        }
+    if rng.random() < 0.4:
+        found["lease"] = {"ms": rng.choice((5_000, 20_000, 45_000)), "run_max_ms": rng.choice((60_000, 21_600_000))}
+    return found
+
+
+def _status(rng: random.Random) -> Tree:
+    return {
+        "gate": rng.choice(("ack", "none")),
+        "debounce_ms": rng.choice((200, 700)),
+        "settle": rng.choice(("clear", "clear", "clear", "keep", "restore")),
+        "done_hold_ms": rng.choice((0, 1_500, 4_000)),
+        "wait_max_ms": rng.choice((0, 0, 20_000)),
+        "final_sent_ms": rng.choice((5_000, 30_000)),
+    }
