@@ -1,7 +1,7 @@
 """One client connection: a greenlet that reads, a greenlet that writes, and the limits of both.
 
 - Nothing is dropped on the way in: a reader waits while the runtime has too much to do, or while its peer
-  does not read.
+  does not read. An executor never has to wait.
 - A passed time limit ends the connection: `Closing` with the reason, then the end of the stream.
 - Who has pinged once wants to be watched: from then on 20 s of silence count as a lost connection. The
   others, who may say nothing for as long as their work takes, are watched by TCP's own keepalive; a Unix
@@ -142,6 +142,8 @@ class Connection:
 
     def _wait_for_room(self) -> None:
         gate = self._context.gate
+        if self.dialogue.executes:  # what waits may wait for its results
+            return
         if gate.is_open and not self._replies.crowded:
             return
         self._paused = True

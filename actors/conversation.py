@@ -32,6 +32,7 @@ from actors.presence.terms import (
     StartTyping,
     StopTyping,
     TypingReport,
+    Verdict,
     WithdrawTyping,
 )
 from actors.presence.typing import TypingMachine
@@ -102,6 +103,13 @@ class Settled(Message, frozen=True):
     not_shown: bool
 
 
+class Concluded(Message, frozen=True):
+    """What people could see of a run's end is certain."""
+
+    key: RunKey
+    verdict: Verdict
+
+
 class TerminalCrashed(Message, frozen=True):
     """An actor failed on the terminal of this run."""
 
@@ -118,6 +126,8 @@ class Conversation:
     """The settings of bare typing scopes."""
     io: ActorRef[Any]
     router: ActorRef[Any]
+    reports: bool = False
+    """Whether the router wants to hear what showed at the end of runs."""
     reactions: dict[str, ReactionMachine] = field(default_factory=dict)
     """By run."""
     owners: dict[str, str] = field(default_factory=dict)
@@ -194,6 +204,9 @@ class ReactionActor(Actor):
 
     def _perform(self, run: str, machine: ReactionMachine, effects: Sequence[Effect]) -> None:
         info = machine.info
+        if self._state.reports and machine.verdict is not None:
+            self._state.router.tell(Concluded(info.key, machine.verdict))
+            machine.verdict = None
         for effect in effects:
             match effect:
                 case Show(chain, rank):

@@ -15,6 +15,7 @@ from pykka import ActorDeadError
 from actors.application import Application
 from actors.config import Config
 from actors.engine import AccountError, Engine, open_ledger, sandbox_options
+from actors.executors import Executors
 from actors.runtime import Runtime
 from actors.server import Server
 
@@ -30,13 +31,15 @@ class Daemon(Engine):
         """Raises AccountError and LedgerLockedError; nothing is left running then."""
         runtime = runtime or Runtime(name="livesign")
         ledger = open_ledger(config.ledger_path, runtime)
-        super().__init__(config, runtime, ledger)
+        executors = Executors()
+        super().__init__(config, runtime, ledger, {"remote": executors.port})
         self.server = Server(
             config.server,
             _Door(self.application),
             backlog=lambda: self.runtime.backlog,
             accounts=lambda: self.application.config.accounts,
             stats=self.stats,
+            executors=executors,
         )
         self.server.context.sessions.remember(ledger.load().used)
 
@@ -78,7 +81,8 @@ class Daemon(Engine):
 
     def stats(self) -> dict[str, int]:
         """Everything that is counted or can be measured, by name; those of the server begin with ``server_``."""
-        numbers = super().stats() | {f"server_{name}": value for name, value in self.server.counters.items()}
+        numbers = super().stats() | self.server.context.executors.counters
+        numbers |= {f"server_{name}": value for name, value in self.server.counters.items()}
         return dict(sorted(numbers.items()))
 
 

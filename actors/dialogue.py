@@ -7,6 +7,8 @@
 - An id that the session has used before is acknowledged as duplicate and not applied. An event that was
   refused has not used its id.
 - What a client may do is its grant; which accounts there are is the router's business.
+- A connection with the role to execute asks for calls by ``subscribe``; it then gets those of its account, or of all
+  remote accounts it may use, and answers each with `CallResult`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 
 from actors.grants import Grant
 from actors.messages import FromClient, Subscription, SubscriptionEnded
+from actors.presence.terms import OutcomeKind
 from actors.server_context import ServerContext
 from actors.sessions import Session
 from protocol import events
@@ -23,8 +26,6 @@ from protocol.errors import DecodeError
 from protocol.events import Ack, Code, Event, Hello, Pong, Rejected, Reply, StatsReply, Welcome
 
 log = logging.getLogger("livesign.server")
-
-NO_EXECUTION = "this version cannot hand calls to an executor"
 
 
 class Dialogue:
@@ -45,6 +46,20 @@ class Dialogue:
         """Whether the peer pings, and so wants to be watched."""
         self._role = "send"
         self._subscribed = False
+
+    @property
+    def executes(self) -> bool:
+        """Whether it makes calls for us."""
+        return self._role == "execute"
+
+    @property
+    def session_key(self) -> str:
+        """Whose answers are its own."""
+        return "" if self.session is None else self.session.key
+
+    def put(self, reply: Reply) -> None:
+        """A call for it. Never blocks."""
+        self._put(reply)
 
     def take(self, item: Event | DecodeError) -> str | None:
         """Handle what the decoder gave. Returns the reason to close the connection, if there is one."""
@@ -72,7 +87,8 @@ class Dialogue:
         elif isinstance(item, Hello):
             self._reject(item, "bad_value", "type", "hello is the first map of a connection")
         else:
-            self._reject(item, "unauthorized", "type", "only the executor of an account answers calls")
+            assert isinstance(item, events.CallResult)
+            self._result(item)
         return None
 
     def reply(self, reply: Reply) -> None:
@@ -89,6 +105,8 @@ class Dialogue:
             return
         if self._subscribed:
             self._context.router.tell(SubscriptionEnded(self.session.key, self.reply))
+        if self.executes:
+            self._context.executors.leave(self)
         self._context.sessions.leave(self.session)
 
     # --- the kinds of event --------------------------------------------------------------------------------
@@ -105,8 +123,6 @@ class Dialogue:
                 return self._turn_away(hello, "unauthorized", "token", "unknown token")
         if self.grant is None:
             return self._turn_away(hello, "missing_field", "token", "hello needs a token here")
-        if hello.role == "execute":
-            return self._turn_away(hello, "bad_value", "role", NO_EXECUTION)
         if hello.role not in self.grant.may:
             return self._turn_away(hello, "unauthorized", "role", f"no grant to {hello.role}")
         self._role = hello.role
@@ -142,10 +158,10 @@ class Dialogue:
     def _subscribe(self, session: Session, event: events.Subscribe) -> None:
         grant = self.grant
         assert grant is not None
-        if "subscribe" not in grant.may:
+        if event.what == "calls":
+            self._take_calls(grant, event)
+        elif "subscribe" not in grant.may:
             self._reject(event, "unauthorized", "type", "no grant to subscribe")
-        elif event.what == "calls":
-            self._reject(event, "bad_value", "what", NO_EXECUTION)
         elif event.account is not None and not grant.allows(event.account):
             self._reject(event, "unauthorized", "account", f"no grant for account {event.account!r}")
         else:
@@ -153,6 +169,38 @@ class Dialogue:
             if event.id is not None:
                 self.owed += 1
             self._context.router.tell(Subscription(session.key, event, self.reply, grant.accounts))
+
+    def _take_calls(self, grant: Grant, event: events.Subscribe) -> None:
+        executors, account = self._context.executors, event.account
+        if not self.executes:
+            self._reject(event, "unauthorized", "what", "calls are for a connection whose hello has the role execute")
+        elif account is not None and not grant.allows(account):
+            self._reject(event, "unauthorized", "account", f"no grant for account {account!r}")
+        elif event.conversation is not None:
+            self._reject(event, "bad_value", "conversation", "an executor makes all calls of an account")
+        elif account is not None and account not in executors.accounts:
+            known = account in self._context.accounts()
+            detail = f"account {account!r} is not remote" if known else f"there is no account {account!r}"
+            self._reject(event, "bad_value" if known else "unknown_account", "account", detail)
+        elif not any(map(grant.allows, executors.accounts)):
+            self._reject(event, "bad_value", "what", "there is no remote account")
+        else:
+            if event.id is not None:
+                self._put(Ack(id=event.id, result="applied"))
+            executors.join(self, grant.allows if account is None else account.__eq__)
+
+    def _result(self, event: events.CallResult) -> None:
+        if not self.executes:
+            self._reject(event, "unauthorized", "type", "only the executor of an account answers calls")
+            return
+        try:
+            taken = self._context.executors.result(self, event)
+        except ValueError:
+            known = ", ".join(kind.value for kind in OutcomeKind)
+            self._reject(event, "bad_value", "outcome", f"outcome: expected {known}")
+            return
+        if event.id is not None:
+            self._put(Ack(id=event.id, result="applied" if taken else "late"))
 
     # --- answers -------------------------------------------------------------------------------------------
 

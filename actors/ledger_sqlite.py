@@ -8,7 +8,7 @@ survives a kill of the process at any moment; the last moments before a crash of
 A disk that is full or read-only turns the ledger into its memory twin, with one warning: signs of life go on.
 
 One process holds a folder, by a lock on ``lock`` in it: a second one is refused (`LedgerLockedError`). Embedded
-processes take the first free slot, ``ledger-0``, ``ledger-1``, … (`open_slot`).
+processes take the first free slot, ``ledger-0``, ``ledger-1``, … (`actors.slots`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ _start_thread: Any = monkey.get_original("_thread", "start_new_thread")
 _allocate_lock: Any = monkey.get_original("_thread", "allocate_lock")
 
 SCHEMA_VERSION = 1
-SLOTS = 64
 ENDED_KEPT_MS = 24 * 3_600_000
 _KEYS = {
     "runs": ("account", "conversation", "run"),
@@ -98,6 +97,11 @@ class SqliteLedger(MemoryLedger):
         self._note("runs", key, None)
         self._note("ended", key, (outcome, reason, wall_ms))
 
+    def forget_run(self, key: RunKey) -> None:
+        """Another process has taken this run over."""
+        self._contents.runs.pop(key, None)
+        self._note("runs", key, None)
+
     def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
         if not marks and place not in self._contents.marks:
             return
@@ -142,6 +146,12 @@ class SqliteLedger(MemoryLedger):
         self._release(self._waiting)
         os.close(self._lock)
         self._lock = None
+
+    def abandon(self) -> None:
+        """This is the child of a fork: the ledger is the parent's."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     # --- the runtime's thread ------------------------------------------------------------------------------------
 
@@ -220,16 +230,6 @@ class SqliteLedger(MemoryLedger):
                 if old.exists():
                     old.replace(f"{aside}{suffix}")
             return Contents()
-
-
-def open_slot(parent: str | os.PathLike[str], call_soon: Callable[[Callable[[], None]], None]) -> SqliteLedger:
-    """The first slot below ``parent`` that no living process holds; whoever died in it is cleaned up after."""
-    for number in range(SLOTS):
-        try:
-            return SqliteLedger(Path(parent) / f"ledger-{number}", call_soon)
-        except LedgerLockedError:
-            continue
-    raise LedgerLockedError(f"all {SLOTS} slots in {parent} are in use")
 
 
 def _take_lock(directory: Path) -> int | None:

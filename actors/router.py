@@ -16,6 +16,7 @@ from typing import Any
 from pykka import ActorDeadError
 
 from actors.conversation import (
+    Concluded,
     Conversation,
     ConversationParked,
     ConversationStarted,
@@ -36,7 +37,7 @@ from actors.platform_io import Changed, ShowMark, TypeStop
 from actors.presence.reaction import ReactionMachine
 from actors.presence.run import NEVER_MS, EndedRun
 from actors.presence.runs import Decision, MergeError, PolicyFor, RunTable, TooManyRunsError
-from actors.presence.terms import Rank, RunInfo, RunKey
+from actors.presence.terms import Rank, RunInfo, RunKey, Verdict
 from actors.runtime import Actor, ActorRef
 from actors.subscribers import Subscribers
 from protocol import events
@@ -114,6 +115,8 @@ class RouterState:
     counters: dict[str, int] = field(default_factory=lambda: {"rejected": 0, "parked": 0, "events": 0, "repaired": 0})
     on_ended: Callable[[EndedRun], None] | None = None
     """Told of every run that ends (and again when its result changes)."""
+    reports: bool = False
+    """Whether ``on_ended`` is also told, again, of what showed at the end."""
 
 
 class RouterActor(Actor):
@@ -150,6 +153,8 @@ class RouterActor(Actor):
                 self._move_deadlines(self._runs.session_up(session))
             case SessionDown(session):
                 self._move_deadlines(self._runs.session_down(session, self.now_ms))
+            case Concluded(key, verdict):
+                self._concluded(key, verdict)
             case Settled(key, not_shown):
                 self._settled(key, not_shown)
             case Idle(place):
@@ -277,6 +282,12 @@ class RouterActor(Actor):
         if not_shown:
             self._tell_ended(self._runs.ended.get(key.account, {}).get(key))
 
+    def _concluded(self, key: RunKey, verdict: Verdict) -> None:
+        ended = self._runs.ended.get(key.account, {}).get(key)
+        if ended is not None:
+            ended.verdict = verdict
+            self._tell_ended(ended)
+
     # --- subscribers -----------------------------------------------------------------------------------------
 
     def _subscribe(self, subscription: Subscription) -> None:
@@ -356,7 +367,7 @@ class RouterActor(Actor):
             io = self.runtime.lookup(io_key(account))
             assert io is not None
             policy = self._state.policy_for(account, conversation, None, None, None)
-            state = Conversation(account, conversation, policy, io, self.actor_ref)
+            state = Conversation(account, conversation, policy, io, self.actor_ref, self._state.reports)
             entry = self._state.conversations[place] = Entry(state)
             self._conversations.tell(StartConversation(entry.state))
         return entry

@@ -23,7 +23,7 @@ from actors.platforms.answers import json_body
 from actors.platforms.registry import adapter
 from actors.platforms.spec import Response
 from actors.presence.terms import Command, Op, Outcome, OutcomeKind
-from protocol.client.execution import CallOutcome
+from protocol.client.execution import CallOutcome, seconds_ms
 from protocol.events import Call
 
 __all__ = ["command_of", "sdk_outcome", "to_call_outcome", "to_outcome"]
@@ -157,12 +157,12 @@ def _wait_ms(thing: object) -> int | None:
     value = getattr(thing, "_retry_after", None)
     if value is None and type(thing).__module__.partition(".")[0] != "telegram":
         value = getattr(thing, "retry_after", None)
-    seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
-    return int(seconds * 1_000) if isinstance(seconds, int | float) and 0 <= seconds < 1e9 else None
+    return seconds_ms(value)
 
 
 def _words(thing: object) -> str:
-    return f"{type(thing).__name__}: {thing}"[:200]
+    """The class alone: texts of clients may hold an address, and with it a token."""
+    return type(thing).__name__
 
 
 # --- between the words of clients and ours ---------------------------------------------------------------------

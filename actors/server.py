@@ -26,6 +26,7 @@ from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
 from actors.connection import Connection
+from actors.executors import Executors
 from actors.grants import Grant, user_grant
 from actors.server_context import Gate, ServerContext, Timing
 from actors.server_settings import ServerSettings
@@ -46,7 +47,8 @@ class Server:
     """Listens from `start` to `stop`.
 
     ``router`` gets the messages; ``backlog`` tells how many wait in the runtime; ``accounts`` which accounts
-    there are; ``stats`` answers `Stats`. ``sessions`` may be that of a server before this one.
+    there are; ``stats`` answers `Stats`. ``sessions`` may be that of a server before this one; ``executors``
+    makes the calls of remote accounts.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Server:
         accounts: Callable[[], Collection[str]],
         stats: Callable[[], dict[str, int]],
         sessions: Sessions | None = None,
+        executors: Executors | None = None,
         name: str = "livesign",
         timing: Timing | None = None,
     ) -> None:
@@ -70,6 +73,7 @@ class Server:
             stats=stats,
             name=name,
             timing=timing or Timing(),
+            executors=executors or Executors(),
         )
         self.connections: set[Connection] = set()
         self._unix: UnixListener | None = None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import gevent
 from gevent.event import Event as Signal
 
+from actors.executors import Executors
 from actors.grants import Grant, token_grant
 from actors.server_settings import ServerSettings
 from actors.sessions import Sessions, Teller
@@ -77,6 +78,7 @@ class ServerContext:
     stats: Callable[[], dict[str, int]]
     name: str
     timing: Timing
+    executors: Executors = field(default_factory=Executors)
     counters: Counter[str] = field(default_factory=Counter)
 
     def grant_of(self, token: str) -> Grant | None:

@@ -148,6 +148,7 @@ class Simulation:
         while self._queue and self._queue[0][0] <= until_ms:
             _, _, step = heapq.heappop(self._queue)
             self._go_to(step.t_ms)
+            self.witness.before(step)
             self._do(step)
             self.witness.stepped(step)
         self._go_to(until_ms)

@@ -38,7 +38,13 @@ class Subscribers:
         return bool(self.subscriptions)
 
     def add(self, subscription: Subscription) -> None:
-        """From now on ``subscription.reply`` is told."""
+        """From now on ``subscription.reply`` is told; who asks again for the same is not told twice."""
+        reply, wanted = subscription.reply, (subscription.event.account, subscription.event.conversation)
+        self.subscriptions = [
+            each
+            for each in self.subscriptions
+            if each.reply != reply or (each.event.account, each.event.conversation) != wanted
+        ]
         self.subscriptions.append(subscription)
 
     def drop(self, reply: ReplyTo) -> None:

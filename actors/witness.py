@@ -24,6 +24,9 @@ class Witness:
     def died(self) -> None:
         """The process is gone. Calls that were under way have been told of as ended before."""
 
+    def before(self, step: Step) -> None:
+        """A step of the scenario is about to be done."""
+
     def stepped(self, step: Step) -> None:
         """A step of the scenario was done, and everything that follows from it at that moment."""
 

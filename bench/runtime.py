@@ -49,6 +49,8 @@ _checksum = 0
 class Threaded(pykka.ThreadingActor):
     """The same on pykka's own runtime."""
 
+    use_daemon_thread = True  # a bench that fails has to end
+
     def __init__(self) -> None:
         super().__init__()
         self.seen = 0
@@ -81,7 +83,7 @@ def tell_and_ask(scale: int) -> dict[str, float]:
             return wall_rate(40 * scale, lambda: _tell_all(ref, 40 * scale))
 
         told = duel(ours, lambda: wall_rate(4 * scale, lambda: _tell_all(threaded, 4 * scale)), ROUNDS)
-        queued = duel(ours, lambda: _queuewall_rate(40 * scale), ROUNDS)
+        queued = duel(ours, lambda: _queue_rate(40 * scale), ROUNDS)
         asked = duel(
             lambda: wall_rate(4 * scale, lambda: _ask_all(ref, 4 * scale)),
             lambda: wall_rate(scale, lambda: _ask_all(threaded, scale)),
@@ -118,7 +120,7 @@ def foreign_tell(scale: int) -> dict[str, float]:
     import asyncio
 
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     def call_all(count: int) -> None:

@@ -120,7 +120,7 @@ def echo_under_flood(scale: int) -> dict[str, float]:
                     connection.recv(64)
                     results.append((time.perf_counter() - began) * 1000)
 
-        thread = threading.Thread(target=client)
+        thread = threading.Thread(target=client, daemon=True)
         thread.start()
         while thread.is_alive():
             gevent.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Write ``events.md`` and ``configuration.md`` from the types they document: ``python docs/generate.py``.
+"""Write ``events.md``, ``configuration.md`` and ``platforms.md`` from the types they document: ``python docs/generate.py``.
 
 A test holds that the files are what this prints.
 """
@@ -12,6 +12,9 @@ from pathlib import Path
 import msgspec
 
 from actors.config_keys import KEYS, Key
+from actors.platforms.like import LikeAdapter
+from actors.platforms.registry import PLATFORMS
+from actors.platforms.spec import NO_OPTIONS, PlatformSpec
 from protocol import events
 
 HERE = Path(__file__).resolve().parent
@@ -49,6 +52,43 @@ def configuration_page() -> str:
     ]
     lines += [_key_row(key) for key in KEYS]
     return "\n".join(lines) + "\n"
+
+
+def platforms_page() -> str:
+    """Every platform's row."""
+    lines = [
+        "# Platforms",
+        "",
+        NOTE,
+        "What livesign knows of each platform, and what it does there unless the configuration says otherwise. *Ids* are "
+        "those of events, in this order: `conversation`, `thread`, `message`; a dash: not used. Marks: `replace`, one at a "
+        "time; `add_remove`, each by itself. Limits are livesign's own, below those of the platform.",
+        "",
+        "| platform | ids | marks | typing | limits | options needed |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    specs = [made.spec for make in PLATFORMS.values() if not isinstance(made := make(NO_OPTIONS), LikeAdapter)]
+    lines += [_platform_row(spec) for spec in specs]
+    lines += ["", "Where the facts come from ((R): chosen, not documented):", ""]
+    lines += [f"- {spec.name}: {spec.source}" for spec in specs]
+    return "\n".join(lines) + "\n"
+
+
+def _platform_row(spec: PlatformSpec) -> str:
+    rules = spec.rules
+    marks = [rules.reactions, f"at most one change in {spec.min_change_ms} ms" if spec.min_change_ms else ""]
+    marks.append("queued, stalls, done and error only" if spec.presentation == "ends" else "")
+    typing = "none"
+    if rules.typing:
+        lives = f"lives {rules.typing_lifetime_ms} ms" if rules.typing_lifetime_ms else "lasts"
+        renewed = f"renewed every {spec.keepalive_ms} ms" if spec.keepalive_ms else "not renewed"
+        ends = "can be stopped" if rules.typing_stop else ""
+        typing = "; ".join(filter(None, (lives, renewed, ends, "per thread" if rules.typing_in_threads else "")))
+    limits = "; ".join(f"{name} {limit.count} in {limit.per_ms} ms" for name, limit in spec.limits.items())
+    options = [*(["token"] if spec.needs_token else []), *spec.required_options]
+    options += [] if spec.base_url or spec.name == "sandbox" else ["base_url"]
+    ids = spec.ids.replace("|", "\\|")
+    return f"| {spec.name} | {ids} | {'; '.join(filter(None, marks))} | {typing} | {limits} | {', '.join(options)} |"
 
 
 def _key_row(key: Key) -> str:
@@ -115,7 +155,7 @@ def _subclasses(base: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     ]
 
 
-PAGES = {"events.md": events_page, "configuration.md": configuration_page}
+PAGES = {"events.md": events_page, "configuration.md": configuration_page, "platforms.md": platforms_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -32,6 +32,7 @@ class Numbered(HttpAdapter):
 
     spec = PlatformSpec(
         name="numbered",
+        ids="",
         rules=LaneRules(),
         base_url="http://localhost",
         needs_token=False,

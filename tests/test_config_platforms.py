@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actors.platforms.registry import PLATFORMS
@@ -66,7 +68,7 @@ def test_slack_s_status_is_chosen_by_option() -> None:
 
 
 def test_a_call_for_typing_may_take_longer_where_the_platform_is_slow() -> None:
-    tree = {"accounts": {"s": account_on("signal"), "d": account_on("discord")}}
+    tree: dict[str, Any] = {"accounts": {"s": account_on("signal"), "d": account_on("discord")}}
     deadlines = {name: account.calls.typing_deadline_ms for name, account in config(tree).accounts.items()}
     assert deadlines == {"s": 9_750, "d": 3_000}
     tree["calls"] = {"typing_deadline_ms": 1_234}

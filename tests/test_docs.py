@@ -32,7 +32,7 @@ def block(language: str, holding: str) -> str:
     return str(next(text for name, text in found if name == language and holding in text))
 
 
-@pytest.mark.parametrize("name", ["events.md", "configuration.md"])
+@pytest.mark.parametrize("name", ["events.md", "configuration.md", "platforms.md"])
 def test_a_generated_page_is_what_the_types_say(name: str) -> None:
     page = generator().PAGES[name]()
     assert (ROOT / "docs" / name).read_text("utf-8") == page, "run: python docs/generate.py"

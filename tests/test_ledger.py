@@ -14,7 +14,7 @@ import pytest
 
 from actors import ledger as ledger_module
 from actors.ledger import Contents, Ledger, MemoryLedger, Place, RunRow
-from actors.ledger_sqlite import LedgerLockedError, SqliteLedger, open_slot
+from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
 
@@ -138,18 +138,6 @@ def test_a_ledger_that_a_living_process_holds_is_refused_with_what_to_do(tmp_pat
         SqliteLedger(tmp_path, Hub())
     first.close()
     SqliteLedger(tmp_path, Hub()).close()
-
-
-def test_embedded_processes_take_the_first_slot_that_nobody_holds(tmp_path: Path) -> None:
-    slots = [open_slot(tmp_path, Hub()) for _ in range(3)]
-    assert [slot.path.parent.name for slot in slots] == ["ledger-0", "ledger-1", "ledger-2"]
-    slots[1].opened(row())
-    slots[1].close()
-    again = open_slot(tmp_path, Hub())
-    assert again.path.parent.name == "ledger-1"
-    assert again.rows == 1
-    for slot in (slots[0], slots[2], again):
-        slot.close()
 
 
 def test_a_disk_that_fails_turns_it_into_its_twin_with_one_warning(

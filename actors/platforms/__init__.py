@@ -15,6 +15,7 @@ functions).
 
     SPEC = PlatformSpec(
         name="example",
+        ids="room id; -; message id",
         rules=LaneRules(reactions="add_remove", typing_lifetime_ms=10_000, typing_in_threads=False),
         base_url="https://api.example.org",
         keepalive_ms=8_000,

@@ -40,6 +40,7 @@ EDGE_WAIT_MS: Final = 300_000
 
 SPEC: Final = PlatformSpec(
     name="discord",
+    ids="id of the channel or thread that the message is in; id of the thread the reply goes to; message id",
     rules=LaneRules(
         reactions="add_remove", typing=True, typing_stop=False, typing_lifetime_ms=10_000, typing_in_threads=True
     ),

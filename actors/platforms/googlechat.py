@@ -41,6 +41,7 @@ PAGE: Final = 200
 
 SPEC: Final = PlatformSpec(
     name="googlechat",
+    ids="spaces/...; -; spaces/.../messages/...",
     rules=LaneRules(reactions="add_remove", removal_needs_handle=True, typing=False, typing_lifetime_ms=0),
     base_url="https://chat.googleapis.com",
     keepalive_ms=0,

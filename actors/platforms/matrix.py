@@ -46,6 +46,7 @@ DEFAULT_WAIT_MS: Final = 5_000
 
 SPEC: Final = PlatformSpec(
     name="matrix",
+    ids="room id (!...); -; event id ($...)",
     rules=LaneRules(
         reactions="add_remove",
         removal_needs_handle=True,

@@ -32,6 +32,7 @@ from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
 SPEC: Final = PlatformSpec(
     name="mattermost",
+    ids="channel id; id of the thread's first post; post id",
     rules=LaneRules(
         reactions="add_remove", typing=True, typing_stop=False, typing_lifetime_ms=5_000, typing_in_threads=True
     ),

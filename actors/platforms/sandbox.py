@@ -25,6 +25,7 @@ from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
 SPEC: Final = PlatformSpec(
     name="sandbox",
+    ids="any names",
     rules=LaneRules(
         reactions="replace", typing=True, typing_stop=True, typing_lifetime_ms=5_000, typing_in_threads=True
     ),

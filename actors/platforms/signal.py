@@ -35,6 +35,7 @@ LIMIT_WAIT_MS: Final = 60_000
 
 SPEC: Final = PlatformSpec(
     name="signal",
+    ids="phone number, user id, or group id (group....); -; author:timestamp, or the timestamp alone in a direct chat",
     rules=LaneRules(
         reactions="replace", typing=True, typing_stop=True, typing_lifetime_ms=15_000, typing_in_threads=False
     ),

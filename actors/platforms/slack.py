@@ -38,6 +38,7 @@ SESSION_LIFETIME_MS: Final = 3_600_000
 
 SPEC: Final = PlatformSpec(
     name="slack",
+    ids="channel id; ts of the thread; ts of the message",
     rules=LaneRules(
         reactions="add_remove", typing=True, typing_stop=True, typing_lifetime_ms=120_000, typing_in_threads=True
     ),

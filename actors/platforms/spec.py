@@ -67,6 +67,8 @@ class PlatformSpec:
     """A platform's row. Times in ms; limits as `Limit`."""
 
     name: str
+    ids: str
+    """What ``conversation``, ``thread`` and ``message`` of an event are here, for people."""
     rules: LaneRules
     base_url: str | None
     """None: must be configured."""

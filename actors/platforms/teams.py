@@ -41,6 +41,7 @@ SCOPE: Final = "https://api.botframework.com/.default"
 
 SPEC: Final = PlatformSpec(
     name="teams",
+    ids="conversation id; -; activity id",
     rules=LaneRules(
         reactions="add_remove", typing=True, typing_stop=False, typing_lifetime_ms=3_000, typing_in_threads=False
     ),

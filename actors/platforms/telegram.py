@@ -44,6 +44,7 @@ EMOJIS: Final = frozenset(_LISTED.split())
 
 SPEC: Final = PlatformSpec(
     name="telegram",
+    ids="chat id or @name; topic id; message id",
     rules=LaneRules(
         reactions="replace", typing=True, typing_stop=False, typing_lifetime_ms=5_000, typing_in_threads=True
     ),

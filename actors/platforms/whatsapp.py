@@ -36,6 +36,7 @@ LONG_WAIT_MS: Final = 3_600_000
 
 SPEC: Final = PlatformSpec(
     name="whatsapp",
+    ids="the user's phone number; -; id of the user's message (wamid...)",
     rules=LaneRules(
         reactions="replace", typing=True, typing_stop=False, typing_lifetime_ms=25_000, typing_in_threads=False
     ),

@@ -29,6 +29,7 @@ from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
 SPEC: Final = PlatformSpec(
     name="zulip",
+    ids="channel id, or dm: and user ids (dm:9,10); topic; message id",
     rules=LaneRules(
         reactions="add_remove", typing=True, typing_stop=True, typing_lifetime_ms=45_000, typing_in_threads=True
     ),

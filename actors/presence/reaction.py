@@ -31,13 +31,13 @@ Rules:
 | open | cancelled, silent, clear | leaving | clear |
 | final | confirmed, settle keep | gone | finished |
 | final | confirmed | held | arm ``hold`` |
-| final | refused: chain used up, bad request | leaving | clear |
+| final | refused: chain used up, bad request, forbidden | leaving | clear |
 | final | refused otherwise | gone | finished, not shown |
 | held | ``hold`` | leaving | clear, or show the ack |
 | final, held, leaving, gone | clear | leaving | clear; nothing if that was asked already |
 | final, held, leaving, gone | restore | leaving | show the ack; as clear where none is allowed |
 | leaving | confirmed, or refused otherwise | gone | finished |
-| leaving | refused: chain used up, bad request | leaving; gone if it was the clear | clear; finished |
+| leaving | refused: chain used up, bad request, forbidden | leaving; gone if it was the clear | clear; finished |
 | final, held, leaving, gone | anything else | the same | none |
 
 A run that never asked for a mark goes from open to gone.
@@ -48,14 +48,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from actors.presence.reaction_marks import STALL, ReactionMarks, Wanted
-from actors.presence.terms import Effect, Finished, MarkReport, OutcomeKind, Rank, RunInfo
+from actors.presence.terms import Effect, Finished, MarkReport, OutcomeKind, Rank, RunInfo, Verdict
 from protocol import events
 from protocol.events import Event
 
 __all__ = ["ReactionMachine"]
 
 _HOLD = "hold"
-_NOT_TO_BE_HAD = (OutcomeKind.INVALID_REACTION, OutcomeKind.BAD_REQUEST)
+_NOT_TO_BE_HAD = (OutcomeKind.INVALID_REACTION, OutcomeKind.BAD_REQUEST, OutcomeKind.FORBIDDEN)
 _ENDS: dict[type[Event], str] = {
     events.Done: "done",
     events.Error: "error",
@@ -68,13 +68,16 @@ _ENDS: dict[type[Event], str] = {
 class ReactionMachine(ReactionMarks):
     """One run's marks. Pure: effects out, reports and timeouts in; ``deadlines`` are the armed timers."""
 
-    __slots__ = ("_end", "_not_shown", "_stage")
+    __slots__ = ("_end", "_judged", "_not_shown", "_stage", "verdict")
 
     def __init__(self, info: RunInfo) -> None:
         super().__init__(info)
         self._stage = "open"
         self._end = ""
         self._not_shown = False
+        self._judged = False
+        self.verdict: Verdict | None = None
+        """What showed at the end, as soon as that is certain. Who has read it sets it to None."""
 
     @property
     def phase(self) -> str:
@@ -117,7 +120,7 @@ class ReactionMachine(ReactionMarks):
         if self._stage == "open":
             self._on_open_mark(report.refused is None)
         elif self._stage == "final":
-            self._on_final_mark(report.refused, now_ms)
+            self._on_final_mark(report.emoji, report.refused, now_ms)
         elif self._stage == "leaving":
             if report.refused in _NOT_TO_BE_HAD and self.desired is not None:
                 self._leave(None, now_ms)
@@ -169,8 +172,9 @@ class ReactionMachine(ReactionMarks):
         else:
             self._leave(None, now_ms)
 
-    def _on_final_mark(self, refused: OutcomeKind | None, now_ms: int) -> None:
+    def _on_final_mark(self, emoji: str | None, refused: OutcomeKind | None, now_ms: int) -> None:
         self._not_shown = refused is not None
+        self._judge(Verdict(emoji) if refused is None else Verdict(None, refused.value))
         if refused in _NOT_TO_BE_HAD:
             self._leave(None, now_ms)
         elif refused is not None or self._status.settle == "keep":
@@ -195,7 +199,13 @@ class ReactionMachine(ReactionMarks):
             self._stage = "leaving"
             self._tell(Wanted(chain, Rank.TERMINAL), now_ms)
 
+    def _judge(self, verdict: Verdict) -> None:
+        if not self._judged:
+            self._judged, self.verdict = True, verdict
+
     def _gone(self) -> None:
+        problem = None if self._end not in ("done", "error") else "superseded" if self._disowned else "not_presented"
+        self._judge(Verdict(None, problem))
         self._stage = "gone"
         self._out.append(Finished(self._not_shown))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors.presence.terms import RunInfo, RunKey
+from actors.presence.terms import RunInfo, RunKey, Verdict
 from protocol import events
 
 NEVER_MS = 2**62
@@ -112,3 +112,5 @@ class EndedRun:
     """Its marks are not yet at rest: ``clear`` and ``restore`` still count."""
     sending_until_ms: int = 0
     """The terminal came inside a ``sending``: until then its ``sent`` is not late."""
+    verdict: Verdict | None = None
+    """What showed at the end, where somebody wants to know; None: not known (yet)."""

@@ -360,8 +360,8 @@ class RunTable:
         else:
             if run.children:
                 run.children = {child: at_ms for child, at_ms in run.children.items() if at_ms > now_ms}
-            if now_ms >= run.final_deadline_ms() and run.done is None:
-                run.done = events.Done(conversation=conversation, reason="final_sent")
+            if now_ms >= run.final_deadline_ms():
+                run.done = run.done or events.Done(conversation=conversation, reason="final_sent")
                 run.final_sent_ms = None
             if run.done is not None and not run.children:
                 self._finish_done(run, now_ms, decision)

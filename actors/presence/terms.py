@@ -202,6 +202,13 @@ class RetryRules:
     """Terminal marks and removals are tried until confirmed, gone or forbidden."""
 
 
+class Verdict(NamedTuple):
+    """What people could see of a run's end: the mark that was confirmed, or why the one that belongs to it was not."""
+
+    mark: str | None = None
+    problem: str | None = None
+
+
 # --- reports from lanes to the machines -------------------------------------------------------------------------
 
 

@@ -19,7 +19,6 @@ All pure: time is an argument.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -107,15 +106,14 @@ class Budget:
     def __init__(self, intensity: int, period_ms: int) -> None:
         self.intensity = intensity
         self.period_ms = period_ms
-        self._at_ms: deque[int] = deque()
+        self._at_ms: tuple[int, ...] = ()
+        """A tuple: most budgets are never touched, and an empty deque costs 760 bytes."""
 
     def spend(self, now_ms: int) -> bool:
         """Count one; False: that was one too many."""
-        at_ms = self._at_ms
-        while at_ms and at_ms[0] <= now_ms - self.period_ms:
-            at_ms.popleft()
-        at_ms.append(now_ms)
-        return len(at_ms) <= self.intensity
+        after_ms = now_ms - self.period_ms
+        self._at_ms = (*(at_ms for at_ms in self._at_ms if at_ms > after_ms), now_ms)
+        return len(self._at_ms) <= self.intensity
 
 
 class Crowd:

@@ -41,7 +41,6 @@ OUTCOMES = (
 )  # fmt: skip
 """How a call can end."""
 _BY_STATUS = {401: "auth", 403: "forbidden", 404: "gone", 408: "transient", 410: "gone", 429: "rate_limited"}
-DETAIL_MAX = 200
 
 Function = Callable[[Call], object]
 """A sync or async function of the bot's."""
@@ -121,7 +120,7 @@ def plain_outcome(thing: object) -> CallOutcome:
         if thing is False:
             return CallOutcome("bad_request", detail="the function returned False")
         return CallOutcome(handle=thing) if isinstance(thing, str) and thing else CallOutcome()
-    detail = f"{type(thing).__name__}: {thing}"[:DETAIL_MAX]
+    detail = type(thing).__name__  # its text may hold an address, and with it a token
     retry_after_ms = wait_ms(thing)
     status = status_of(thing)
     if retry_after_ms is not None or status == 429:
@@ -145,7 +144,11 @@ def wait_ms(thing: object) -> int | None:
     direct = getattr(thing, "retry_after_ms", None)
     if isinstance(direct, int) and not isinstance(direct, bool):
         return max(direct, 0)
-    value = getattr(thing, "retry_after", None)
+    return seconds_ms(getattr(thing, "retry_after", None))
+
+
+def seconds_ms(value: object) -> int | None:
+    """A number of seconds, or a timedelta, in ms; None: it is neither."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:

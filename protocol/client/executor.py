@@ -11,13 +11,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from protocol.client.execution import CallOutcome, Callbacks, is_async
 from protocol.client.link import Link
+from protocol.client.workers import Workers
 from protocol.codec import encode
 from protocol.events import Ack, Call, CallResult, Closing, Hello, Rejected, Reply, Subscribe
 
@@ -111,7 +112,7 @@ class Executor:
         self._loop = loop
         self._changed = threading.Condition()
         self._talk = Talk(hello, wanted)
-        self._workers = ThreadPoolExecutor(workers, thread_name_prefix="livesign-calls")
+        self._workers = Workers(workers, "livesign-calls")
         self._link = open_link(self._begin, self._take, self._heard, self._lost, lambda: IDLE_S)
         self._link.start()
 
@@ -124,7 +125,7 @@ class Executor:
     def close(self) -> None:
         """Take no more calls; those under way are not waited for."""
         self._link.stop()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
 
     # --- called by the link, in its thread ---------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class Executor:
         if handed is not None:
             call, connection = handed
             deadline_s = time.monotonic() + call.deadline_ms / 1_000
-            self._workers.submit(self._make, call, connection, deadline_s)
+            self._workers.submit(partial(self._make, call, connection, deadline_s))
 
     # --- the workers' threads ----------------------------------------------------------------------------------
 

@@ -107,7 +107,11 @@ def random_messages(t_ms: int, args: dict[str, Any]) -> Iterator[Step]:
         elif kind == "refused":
             yield at_ms, "message", {"chat": chat, "m": name, "direct": "maybe"}
         else:
-            yield at_ms, "message", {"chat": chat, "m": name, "lease": 20_000, "ts": "now-9000s" if kind == "old" else "now"}
+            yield (
+                at_ms,
+                "message",
+                {"chat": chat, "m": name, "lease": 20_000, "ts": "now-9000s" if kind == "old" else "now"},
+            )
             yield at_ms + 50, "begin", {"m": name}
             known = name
             if kind in ("done", "fail", "cancel", "silent"):

@@ -178,4 +178,6 @@ def _listed(times: Sequence[int]) -> str:
 def _shown(call: CallRecord) -> str:
     command = call.command
     about = command.message or command.thread or ""
-    return " ".join(filter(None, (str(call.t_ms), command.op, command.emoji, command.conversation, about, call.outcome)))
+    return " ".join(
+        filter(None, (str(call.t_ms), command.op, command.emoji, command.conversation, about, call.outcome))
+    )

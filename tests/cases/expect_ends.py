@@ -27,7 +27,9 @@ class Run(Window, frozen=True, kw_only=True):
     open: bool = False
 
     def check(self, evidence: Evidence) -> Iterator[str]:
-        rows = [row for row in evidence.result.runs if row["run"] == self.run and self.account in (None, row["account"])]
+        rows = [
+            row for row in evidence.result.runs if row["run"] == self.run and self.account in (None, row["account"])
+        ]
         named = f"run {self.run}"
         if self.open:
             if rows:

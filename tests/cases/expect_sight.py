@@ -101,7 +101,9 @@ class Typing(Window, frozen=True, kw_only=True):
                     yield f"{named}: {'off' if self.on else 'on'} at {t_ms}"
             return
         first_ms, last_ms = self.first_ms, self.last_ms(evidence.until_ms)
-        inside = [(max(begin, first_ms), min(end, last_ms)) for begin, end in spans if end > first_ms and begin < last_ms]
+        inside = [
+            (max(begin, first_ms), min(end, last_ms)) for begin, end in spans if end > first_ms and begin < last_ms
+        ]
         wrong = inside
         if self.on:
             edges = [first_ms, *(edge for span in inside for edge in span), last_ms]

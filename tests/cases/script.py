@@ -128,7 +128,9 @@ class _Translator:
         elif word in ("platform_down", "platform_up"):
             self._platform(t_ms, word, args)
         elif word in words.ELSEWHERE:
-            raise WordError(f"{word} needs real sockets, processes or clocks: name the test that proves it in proved_by")
+            raise WordError(
+                f"{word} needs real sockets, processes or clocks: name the test that proves it in proved_by"
+            )
         elif word.endswith("_all"):
             for turn in self._out.open_turns():
                 yield from self._about(t_ms, None, word.removesuffix("_all"), {"m": turn.name, "account": turn.account})

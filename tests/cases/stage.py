@@ -45,7 +45,9 @@ class Sight(Witness):
         self._look_at_typing(account, conversation)
 
     def _look_at_typing(self, account: str, conversation: str) -> None:
-        targets = {target for target in (*self.stage.world.typing, *self._typing) if target[:2] == (account, conversation)}
+        targets = {
+            target for target in (*self.stage.world.typing, *self._typing) if target[:2] == (account, conversation)
+        }
         for target in targets:
             self._typing[target].append((self.stage.now_ms, self.stage.world.typing.get(target, 0)))
 
@@ -136,12 +138,16 @@ def emoji_of(config: Config, name: str, account: str | None = None, chat: str = 
 
 def perform(translation: Translation, tree: dict[str, Any], platform: dict[str, Any], until_ms: int) -> Evidence:
     """Run a translated case. ``platform`` in a scenario's form, but for ``E.`` names and a case's own ops."""
-    plain, stops = [], []
+    plain: list[Any] = []
+    stops: list[Any] = []
     for row in translation.rows:
         is_stop = isinstance(row[1], dict) and STOP_TREE in row[1]
         (stops if is_stop else plain).append(row)
     scenario = read({"config": tree, "events": plain, "until_ms": until_ms, "platform": _without_names(platform)})
-    rules = [*translation.outages, *(rule for each in platform.get("rules", []) for rule in _rules(each, scenario.config))]
+    rules = [
+        *translation.outages,
+        *(rule for each in platform.get("rules", []) for rule in _rules(each, scenario.config)),
+    ]
     faults = read({"platform": {**platform, "rules": rules}}).platform
     own = [Step(row[0], row[2], Control(STOP_TREE, {})) for row in stops]
     steps = tuple(sorted((*scenario.steps, *own), key=lambda step: step.t_ms))

@@ -9,22 +9,16 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
-import gevent
 import pytest
 
-from actors.application import Application
-from actors.config import Account, load
-from actors.ledger import MemoryLedger
-from actors.messages import FromClient
 from actors.platforms.port import HttpPlatform
 from actors.platforms.registry import adapter
 from actors.platforms.spec import Credentials
 from actors.presence.terms import OK, Command, Op, OutcomeKind
-from actors.runtime import Runtime
-from protocol import events
 from tests.platforms.discord_server import API, JSON, Discord
 from tests.platforms.fakes import outcome_of
 from tests.platforms.recorder import Answer, Recorded, Recorder
+from tests.platforms.whole_tree import run_and_watch
 
 pytestmark = pytest.mark.real
 
@@ -95,38 +89,13 @@ def test_a_missing_permission_is_forbidden_there_and_only_for_marks(discord: Dis
 
 def test_a_run_ends_with_nothing_left_although_the_channel_is_limited(discord: Discord) -> None:
     discord.per_s = 2
-    message = str(discord.message.id)
+    place = {"conversation": str(discord.channel.id), "message": str(discord.message.id)}
     with Recorder(discord.answer) as server:
         account = {"platform": "discord", "token": TOKEN, "base_url": server.url + API}
-        hold = {"debounce_ms": 0, "done_hold_ms": 10}
-        app = Application(
-            load({"accounts": {"a": account}, "status": hold}), runtime := Runtime(), port_of, MemoryLedger()
-        )
-        app.start()
-        place: dict[str, Any] = {"account": "a", "conversation": str(discord.channel.id), "message": message}
-        for event in (
-            events.Received(**place, direct=False, mentioned=True),
-            events.Thinking(**place),
-            events.Done(**place),
-        ):
-            app.submit(FromClient("s", event, lambda reply: None))
-            gevent.sleep(0.05)
-        seen: list[list[str]] = []
-        with gevent.Timeout(15):
-            while not seen or seen[-1]:
-                gevent.sleep(0.02)
-                now = discord.marks()
-                if not seen or now != seen[-1]:
-                    seen.append(now)
-        app.close()
-        runtime.close()
+        seen = run_and_watch(account, place, discord.marks)
     assert ["👍"] in seen
     assert len(discord.typed) == 1
     assert discord.limited <= 2
-
-
-def port_of(account: Account) -> HttpPlatform:
-    return HttpPlatform(account.adapter, account.credentials)
 
 
 # --- discord.py -------------------------------------------------------------------------

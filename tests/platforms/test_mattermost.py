@@ -70,8 +70,17 @@ def test_what_cannot_be_called_has_its_outcome_at_once(command: Command, kind: O
     assert no_call(ADAPTER, command, CREDENTIALS).kind is kind
 
 
-@pytest.mark.parametrize(("emoji", "name"), [("⏳", "hourglass_flowing_sand"), ("⌛", "hourglass"), ("👨\u200d💻", "male-technologist"),
-                                             (":eyes:", "eyes"), ("TeamLogo", "TeamLogo"), ("", None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("emoji", "name"),
+    [
+        ("⏳", "hourglass_flowing_sand"),
+        ("⌛", "hourglass"),
+        ("👨\u200d💻", "male-technologist"),
+        (":eyes:", "eyes"),
+        ("TeamLogo", "TeamLogo"),
+        ("", None),
+    ],
+)
 def test_emojis_go_by_their_names(emoji: str, name: str | None) -> None:
     assert ADAPTER.normalise(emoji) == name
 

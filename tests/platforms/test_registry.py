@@ -20,6 +20,7 @@ def test_each_platform_has_a_row_that_makes_sense(name: str) -> None:
     spec = registry.adapter(name).spec
     assert spec.name == name
     assert spec.source
+    assert spec.ids
     assert spec.rules.reactions in ("replace", "add_remove", "none")
     assert spec.concurrency >= 1
     assert spec.base_url is None or spec.base_url.startswith("https://")

@@ -117,7 +117,7 @@ def test_a_message_that_is_full_of_marks_is_asked_once_and_typing_goes_on() -> N
     result = on("discord", *steps, event(30_000, "done", M2), rules=rules, until_ms=100_000)
     assert [(op, emoji) for _, op, emoji in calls(result, M1)] == [("set", "👀")]
     assert [op for _, op, _ in calls(result, M2)] == ["set"]  # another message may have room
-    assert [op for _, op in typing(result)][0] == "start"
+    assert (100, "start") in typing(result) or (0, "start") in typing(result)
     assert_nothing_left(result)
 
 

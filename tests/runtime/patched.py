@@ -2,11 +2,11 @@
 
 import sys
 
-from gevent import monkey
-
-monkey.patch_all()
-
-import pytest  # noqa: E402  # after patching: that is the point
-
 if __name__ == "__main__":
+    from gevent import monkey
+
+    monkey.patch_all()
+
+    import pytest
+
     sys.exit(pytest.main(["tests/runtime", "-p", "no:cacheprovider", *sys.argv[1:]]))

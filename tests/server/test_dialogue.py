@@ -120,7 +120,7 @@ def test_a_client_without_a_session_name_is_given_one(at_home: Talk, shared: Ser
         (hello("for-a", protocol=2), "bad_value", "protocol"),
         (hello("for-a", role="subscribe"), "unauthorized", "role"),
         (hello("watcher"), "unauthorized", "role"),
-        (hello("for-all", role="execute"), "bad_value", "role"),
+        (hello("for-a", role="execute"), "unauthorized", "role"),
         ({"type": "nonsense"}, "unknown_type", "type"),
     ],
 )

@@ -13,7 +13,7 @@ from tests.simulation.scripts import Row
 LENGTH_MS = 300_000
 CLIENT = "coda"
 _THINK_MS, _WAIT_MS, _AGAIN_MS, _BACK_MS, _DONE_MS, _NEXT_MS, _ERROR_MS = (
-    2_000, 10_000, 24_000, 54_600, 57_000, 80_000, 84_000,
+    2_000, 10_000, 24_000, 56_000, 59_000, 80_000, 84_000,
 )  # fmt: skip
 
 
@@ -36,7 +36,6 @@ def rows(accounts: list[str], coda_ms: int, places: tuple[tuple[str, str], ...] 
             event = {"type": kind, "account": account, "conversation": conversation, "message": message, **fields}
             event["id"] = f"{account}/{conversation}/{t_ms}"
             found.append([coda_ms + t_ms, event, CLIENT])
-        found += [[coda_ms + t_ms, "@connect", CLIENT] for t_ms in MOMENTS]
     return found
 
 
@@ -51,7 +50,7 @@ class Look:
     was: tuple[str, int] | None = None
 
 
-MOMENTS = (1_800, 9_000, 23_900, 28_000, 36_000, 53_900, 56_500, 59_500, 70_000, 83_900, 86_500, 100_000)
+MOMENTS = (1_800, 9_000, 23_900, 28_000, 36_000, 55_500, 58_500, 61_500, 70_000, 86_500, 100_000)
 
 
 def looks(account: Account, policy: Policy) -> Iterator[Look]:
@@ -68,11 +67,11 @@ def looks(account: Account, policy: Policy) -> Iterator[Look]:
     if full:
         yield mark(9_000, "thinking", "the phase")
     yield mark(36_000, "stall_soft", "the soft stall")
-    yield mark(53_900 + (600 if not quick else 0), "stall_hard", "the hard stall") if quick else Look(53_900, "a stall")
+    yield mark(55_500, "stall_hard", "the hard stall")
     if full and quick:
-        yield mark(56_500, "thinking", "the phase after a stall")
+        yield mark(58_500, "thinking", "the phase after a stall")
     if shown:
-        yield Look(59_500, "done", was=(status.emoji["done"][0], _DONE_MS))
+        yield Look(61_500, "done", was=(status.emoji["done"][0], _DONE_MS))
         yield Look(86_500, "error", was=(status.emoji["error"][0], _ERROR_MS))
     settled = {"clear": (), "keep": (status.emoji["done"][0],), "restore": (status.emoji["queued"][0],)}
     yield Look(70_000, "nothing after done", marks=settled[status.settle] if shown else ())
@@ -90,6 +89,6 @@ def _typing(account: Account, policy: Policy) -> Iterator[Look]:
         yield Look(28_000, "typing after the user has answered", typing=True)
     yield Look(23_900, "no typing while it waits for the user", typing=False)
     if typing.ttl_ms <= 8_000:
-        yield Look(53_900, "no typing without a sign of life", typing=False)
+        yield Look(55_500, "no typing without a sign of life", typing=False)
     yield Look(70_000, "no typing after the end", typing=False)
     yield Look(100_000, "no typing after the error", typing=False)

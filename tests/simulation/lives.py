@@ -70,6 +70,8 @@ class Lives:
         self.all: dict[RunKey, Life] = {}
         self.open: dict[RunKey, Life] = {}
         self.connected: set[str] = set()
+        self._here: dict[tuple[str, str], dict[RunKey, Life]] = {}
+        self._just_ended: list[RunKey] = []
         self.newest: dict[tuple[str, str, str], RunKey] = {}
         """(account, conversation, message): the run that owns its marks."""
 
@@ -112,6 +114,7 @@ class Lives:
         )
         life.progress_ms = life.sign_ms = now_ms
         self.all[key] = self.open[key] = life
+        self._here.setdefault((key.account, key.conversation), {})[key] = life
         if event.message is not None:
             self.newest[key.account, key.conversation, event.message] = key
         return life
@@ -193,9 +196,21 @@ class Lives:
         if self.open.pop(life.key, None) is None:
             return
         life.ended_ms, life.outcome = now_ms, outcome
+        self._just_ended.append(life.key)
+        here = self._here[life.key[:2]]
+        del here[life.key]
         for other in list(self.open.values()):
             if other.into == life.key:
                 self.ends(other, outcome, now_ms)
+
+    def in_conversation(self, account: str, conversation: str) -> list[Life]:
+        """Open runs of one conversation."""
+        return list(self._here.get((account, conversation), {}).values())
+
+    def just_ended(self) -> list[RunKey]:
+        """Runs that ended since the last question."""
+        ended, self._just_ended = self._just_ended, []
+        return ended
 
     # --- clients and processes ------------------------------------------------------------------------------
 

@@ -101,8 +101,8 @@ class Talk:
                     self._say({"type": "compacting_end", **who})
             case "slot" | "user":
                 self._say({"type": "waiting", "on": kind, **who})
-            case "alive":
-                self._say({"type": "alive"} if rng.random() < 0.3 else {"type": "alive", **who})
+            case "alive" if rng.random() < 0.3:
+                self.rows.append([self._t_ms, {"type": "alive"}, self._client])
             case "child":
                 self._child(who)
             case "moved":

@@ -53,6 +53,10 @@ class Truth:
         self._waits.clear()
         self._unsaid.clear()
 
+    def forget_calls_counted(self) -> None:
+        """Other limits are in force: what was counted for the old ones says nothing."""
+        self._starts.clear()
+
     def forget_wait(self, account: str) -> None:
         """An answer was lost on the way to the one who should have known it."""
         self._waits = {key: wait for key, wait in self._waits.items() if key[0] != account}

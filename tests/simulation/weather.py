@@ -75,7 +75,7 @@ def _windows(rng: random.Random, base: Rule, storm_ms: int, badness: float) -> l
 def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int, badness: float) -> list[Row]:
     """Faults of our side and of the clients'. ``rows`` says where something goes on that they can hit."""
     found: list[Row] = []
-    busy = [row for row in rows if row[0] < storm_ms - 90_000] or rows
+    busy = [row for row in rows if row[0] < storm_ms - 90_000 and "account" in row[1]]
     for _ in range(round(1 + len(rows) * 0.006 * badness)):
         t_ms, event, _ = rng.choice(busy)
         found.append([t_ms + rng.choice((-100, 0, 0, 50, 1_500)), _crash(rng, event)])

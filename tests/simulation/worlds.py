@@ -17,6 +17,8 @@ from tests.simulation.scripts import Row, Talk
 
 DAY_MS = 86_400_000
 CALM_MS = DAY_MS + 3_600_000
+LOOK_MS = 2_500
+LOOKER = "looker"
 Tree = dict[str, Any]
 
 REAL = ("telegram", "discord", "matrix", "slack", "mattermost")
@@ -59,10 +61,17 @@ def make(seed: int) -> World:
     number(rows)
     coda_ms = storm_ms + CALM_MS
     events = rows + faults + _calm(config, clients, storm_ms) + coda.rows(accounts, coda_ms)
-    events.sort(key=lambda row: row[0])
     until_ms = coda_ms + coda.LENGTH_MS
     tree = {"config": config, "events": events, "platform": platform, "until_ms": until_ms, "seed": seed}
     return World(seed, tree, storm_ms, coda_ms, calm)
+
+
+def with_looks(world: World, tree: Tree) -> Tree:
+    """The tree with a moment every few seconds at which the watcher looks."""
+    times = (range(0, world.storm_ms + 120_000, LOOK_MS), range(world.coda_ms, world.tree["until_ms"], LOOK_MS))
+    looks: list[Row] = [[t_ms, "@connect", LOOKER] for part in times for t_ms in part]
+    looks += [[world.coda_ms + t_ms, "@connect", LOOKER] for t_ms in coda.MOMENTS]
+    return {**tree, "events": sorted(tree["events"] + looks, key=lambda row: row[0])}
 
 
 def number(rows: list[Row]) -> None:
