@@ -20,14 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.config import Account, Config, Reload
-from actors.conversation import Conversation, ConversationParked, conversation_spec
+from actors.conversation import Conversation, ConversationParked, ConversationStarted, conversation_spec
 from actors.keys import CONVERSATIONS, ROUTER, io_key
 from actors.ledger import AccountLedger, Ledger
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
 from actors.parts import Parts
 from actors.platform_io import (
     AccountIO,
+    AnswersLost,
+    CallEnded,
     PlatformIOActor,
+    Release,
     Retold,
     Revive,
     ShowMark,
@@ -78,8 +81,8 @@ class ConversationsSupervisor(Supervisor):
         state = message.state
         try:
             self.start_child(conversation_spec(state, self._parts.intensity, self._parts.period_ms))
-        except DuplicateKeyError:
-            pass  # It is there. (`children` would be a copy of them all.)
+        except DuplicateKeyError:  # It is there, and the router may not have heard of it.
+            state.router.tell(ConversationStarted((state.account, state.conversation)))
         return None
 
     def on_child_gave_up(self, child: ChildSpec) -> None:
@@ -136,8 +139,10 @@ class Root(Supervisor):
             return
         if child.id == ROUTER:
             ref.tell(RouterFailedOn(message))
-        elif isinstance(message, ShowMark | TypeStart | TypeStop | TypeWithdraw):
+        elif isinstance(message, ShowMark | TypeStart | TypeStop | TypeWithdraw | Release | CallEnded):
             ref.tell(Retold(message))
+        elif isinstance(message, Retold) and isinstance(message.message, CallEnded):
+            ref.tell(AnswersLost())
 
 
 class ShutdownActor(Actor):

@@ -142,6 +142,12 @@ class Conversation:
         return not self.reactions and not self.typing
 
     @property
+    def runs(self) -> set[RunKey]:
+        """The runs that its machines know of."""
+        marked = {machine.info.key for machine in self.reactions.values()}
+        return marked.union(*(machine.runs for machine in self.typing.values()))
+
+    @property
     def timers(self) -> int:
         """Armed timers of its machines."""
         marks = sum(len(machine.deadlines) for machine in self.reactions.values())
@@ -358,6 +364,8 @@ class ConversationSupervisor(Supervisor):
         self._state.router.tell(ConversationStarted((account, conversation)))
 
     def on_child_failed(self, child: ChildSpec, message: Any, error: BaseException) -> None:
+        if isinstance(message, LetBe):
+            self.children[child.id].tell(message)
         if isinstance(message, Deliver) and message.info is not None and is_terminal(message.event):
             self._state.router.tell(TerminalCrashed(message.info))
 

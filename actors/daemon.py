@@ -58,9 +58,10 @@ class Daemon(Engine):
         True: nothing of ours is left on the platforms. Once ``hurry`` is set, what still shows stays.
         """
         try:
-            leaving = gevent.spawn(self.server.stop)
+            leaving = gevent.spawn(self.server.stop, executors=False)
             clean = self.drain(hurry)
             leaving.join()
+            self.server.stop()
         finally:
             self.close()
         return clean

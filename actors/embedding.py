@@ -145,7 +145,9 @@ class PresenceSupervisor(RunMaker):
         if self._home.shares_hub:
             self._submit = gevent.spawn
         else:
-            self._workers = Workers(max((a.calls.concurrency for a in config.accounts.values()), default=1), "livesign-calls")
+            self._workers = Workers(
+                max((a.calls.concurrency for a in config.accounts.values()), default=1), "livesign-calls"
+            )
             self._submit = self._workers.submit
         ledger: Ledger = MemoryLedger()
         if config.ledger_path != ":memory:":
@@ -210,7 +212,9 @@ class PresenceSupervisor(RunMaker):
         if future is None:
             return True
         if self._bot.loop is not None and asyncio._get_running_loop() is self._bot.loop and self._calls_in_loop:
-            log.warning("stopped in the loop that the callbacks need: what shows stays; use `async with`, or await astop()")
+            log.warning(
+                "stopped in the loop that the callbacks need: what shows stays; use `async with`, or await astop()"
+            )
             self._home.begin(self._hurry.set)
         try:
             clean = bool(future.get(timeout=self._wait_s(timeout_s)))
@@ -436,7 +440,9 @@ def _warn_of_others(config: Config) -> None:
     for other in _ALL:
         both = sorted(set(config.accounts) & set(other.config.accounts))
         if both:
-            log.warning("another PresenceSupervisor serves %s in this process: each keeps its own limits", ", ".join(both))
+            log.warning(
+                "another PresenceSupervisor serves %s in this process: each keeps its own limits", ", ".join(both)
+            )
 
 
 def _after_fork() -> None:

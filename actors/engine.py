@@ -107,9 +107,12 @@ class Engine:
         return drained.ready() and bool(drained.value)
 
     def close(self) -> None:
-        """Stop the tree and let go of everything but the runtime, which is the caller's to close."""
-        self.application.close()
+        """Stop the tree and let go of everything but the runtime, which is the caller's to close.
+
+        The tree last: when it has ended, a thread of the runtime's own ends too, and with it whoever waits there.
+        """
         self._stop_sandboxes()
+        self.application.close()
 
     def reload(self, config: Config) -> Reload:
         """Use another configuration, as `actors.config.reload` allows.

@@ -161,6 +161,10 @@ class AccountLedger:
         elif command.op is Op.TYPING_START:
             self.ledger.typing(Place(self.account, command.conversation, command.thread), True)
 
+    def after_commit(self, then: Callable[[], None]) -> None:
+        """Call ``then`` when all that was told before is safe."""
+        self.ledger.after_commit(then)
+
     def marks(self, conversation: str, message: str, shown: Mapping[str, str | None] | None) -> None:
         """These marks of ours are there, or nothing that we still have to do with."""
         self.ledger.marks(Place(self.account, conversation, message), shown or {})

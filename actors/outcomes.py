@@ -47,8 +47,9 @@ class Outcomes:
 
 def _outcome(ended: EndedRun) -> RunOutcome:
     info, verdict = ended.info, ended.verdict
+    reason = None if ended.reason == "not_shown" else ended.reason  # the problem says it better
     if verdict is not None:
-        return RunOutcome(ended.outcome, ended.reason, verdict.mark, verdict.problem)
+        return RunOutcome(ended.outcome, reason, verdict.mark, verdict.problem)
     problem = None
     if ended.reason == "gave_up":
         problem = "gave_up"
@@ -57,5 +58,5 @@ def _outcome(ended: EndedRun) -> RunOutcome:
     elif not (info.ack_allowed or info.status_allowed):
         problem = "not_allowed"
     else:
-        return RunOutcome(ended.outcome, ended.reason, final=False)
-    return RunOutcome(ended.outcome, ended.reason, problem=None if ended.outcome in _WITHOUT_MARKS else problem)
+        return RunOutcome(ended.outcome, reason, final=False)
+    return RunOutcome(ended.outcome, reason, problem=None if ended.outcome in _WITHOUT_MARKS else problem)

@@ -2,7 +2,9 @@
 
 It is a driver around the pure `Lanes`: desires come in from the conversations, calls go out through the platform port
 as far as the lanes and their pacing allow, outcomes come back as messages and turn into reports to the actor that
-asked. `Lanes` lives above the actor, so a restart loses nothing: calls in flight count as outcome unknown.
+asked. `Lanes` lives above the actor, and
+the port's answers come to its mailbox whatever happens to it, so a restart loses nothing: what it failed on is told again.
+Only if it fails on an answer twice, calls in flight count as outcome unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from actors.ledger import AccountLedger
 from actors.messages import Message
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
-from actors.presence.terms import Command, MarkReport, Op, Outcome, Rank, Report
+from actors.presence.terms import Command, MarkReport, Op, Outcome, OutcomeKind, Rank, Report
 from actors.runtime import Actor, ActorRef
 
 
@@ -55,10 +57,11 @@ class TypeWithdraw(Message, frozen=True):
     thread: str | None
 
 
-class Retold(Message, frozen=True):
-    """A desire told again by the supervisor, because the actor failed on it the first time."""
+class Release(Message, frozen=True):
+    """The run of this message is over and its last wish is told: its lane may go."""
 
-    desire: ShowMark | TypeStart | TypeStop | TypeWithdraw
+    conversation: str
+    message: str
 
 
 class CallEnded(Message, frozen=True):
@@ -67,6 +70,16 @@ class CallEnded(Message, frozen=True):
     call_id: int
     outcome: Outcome
     command: Command
+
+
+class Retold(Message, frozen=True):
+    """Told again by the supervisor, because the actor failed on it the first time."""
+
+    message: ShowMark | TypeStart | TypeStop | TypeWithdraw | Release | CallEnded
+
+
+class AnswersLost(Message, frozen=True):
+    """The actor failed twice on an answer: nobody knows how the calls in flight ended."""
 
 
 class Changed(Message, frozen=True):
@@ -94,13 +107,6 @@ class Wake(Message, frozen=True):
 WAKE = Wake()
 
 
-class Release(Message, frozen=True):
-    """The run of this message is over and its last wish is told: its lane may go."""
-
-    conversation: str
-    message: str
-
-
 @dataclass(slots=True)
 class AccountIO:
     """What outlives the actor: one account's lanes, its port and its call deadlines."""
@@ -111,7 +117,6 @@ class AccountIO:
     ledger: AccountLedger
     deadline_ms: int = 10_000
     typing_deadline_ms: int = 3_000
-    starts: int = 0
     watched: Callable[[], bool] = lambda: False
     """Whether the router wants to hear of changes."""
 
@@ -142,14 +147,11 @@ class PlatformIOActor(Actor):
         """Messages taken in since calls were begun last."""
 
     def on_start(self) -> None:
-        self._account.starts += 1
-        if self._account.starts > 1:
-            self._report(self._lanes.restart(self.now_ms))
         self._pump()
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Retold):
-            message = message.desire
+            message = message.message
         self._report(self._take(message, self.now_ms))
         self._settle(message)
         self._taken += 1
@@ -173,6 +175,8 @@ class PlatformIOActor(Actor):
                 return lanes.type_withdraw(conversation, thread, now_ms)
             case Release(conversation, target):
                 return lanes.release(conversation, target, now_ms)
+            case AnswersLost():
+                return lanes.restart(now_ms)
             case Posted(conversation):
                 lanes.posted(conversation, now_ms)
             case Revive():
@@ -193,10 +197,18 @@ class PlatformIOActor(Actor):
 
     def _call(self, begin: Begin) -> None:
         account, command = self._account, begin.command
-        shown = self._lanes.shown(command.conversation, command.message) if command.message else None
-        account.ledger.calling(command, shown)
+        possible = self._lanes.possible(command.conversation, command.message) if command.message else None
         answer = partial(_answer, self.actor_ref, begin.call_id, command)
-        account.port.call(command, account.deadline_of(command.op), answer)
+        try:
+            account.ledger.calling(command, possible)
+            make = partial(account.port.call, command, account.deadline_of(command.op), answer)
+            if command.op in (Op.SET, Op.TYPING_START):
+                account.ledger.after_commit(make)  # a process that is killed now must know what it may have left
+            else:
+                make()
+        except BaseException:
+            answer(Outcome(OutcomeKind.UNKNOWN, detail="not made"))  # nobody else will
+            raise
 
     def _settle(self, message: Any) -> None:
         """Write down what is there now, where this message may have changed that."""
@@ -209,9 +221,9 @@ class PlatformIOActor(Actor):
         target = getattr(about, "message", None)
         if target is not None:
             place = about.conversation, target
-            shown = self._lanes.shown(*place)
-            if shown is None or isinstance(message, CallEnded):
-                ledger.marks(*place, shown)
+            possible = self._lanes.possible(*place)
+            if possible is None or isinstance(message, CallEnded):
+                ledger.marks(*place, possible)
         elif isinstance(message, (TypeStop, CallEnded)) and not self._lanes.keeps_typing(
             about.conversation, about.thread
         ):

@@ -40,14 +40,20 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> No
             place = Place(key.account, key.conversation, row.info.message)
             emoji = shown.get(place) if owners.get(place) is row else None
             router.adopted.append(Adopted(row.info, emoji))
-    open_places = {key[:2] for key in contents.runs}
+    targets = {_typing_target(row) for row in contents.runs.values()}
     for place in contents.typing:
         account = parts.accounts.get(place.account)
         if account is not None:
             account.lanes.adopt_typing(place.conversation, place.target, now_ms)
-            if place[:2] not in open_places:
+            if place not in targets:
                 account.lanes.type_stop(place.conversation, place.target, now_ms)
                 router.counters["repaired"] += 1
+
+
+def _typing_target(row: RunRow) -> Place:
+    """Where the run will type if somebody takes it over: a move to another thread died with its process."""
+    info = row.info
+    return Place(info.key.account, info.key.conversation, info.thread if info.policy.typing.in_threads else None)
 
 
 def _adopt_marks(place: Place, marks: dict[str, str | None], owned: bool, parts: Parts, now_ms: int) -> str | None:

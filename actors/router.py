@@ -44,6 +44,18 @@ from protocol import events
 from protocol.events import Ack, Rejected, RunEvent
 
 
+FAILS_MAX = 3
+"""So often a message of our own side is tried, that the router fails on."""
+
+
+END_EVENTS: dict[str, type[events.Done | events.Error | events.Cancelled | events.Silent]] = {
+    "done": events.Done,
+    "error": events.Error,
+    "cancelled": events.Cancelled,
+    "silent": events.Silent,
+}
+
+
 class StartConversation(Message, frozen=True):
     """To the conversations' supervisor: start these actors, then say `ConversationStarted`."""
 
@@ -86,7 +98,7 @@ class Entry:
     open_runs: int = 0
     reaction: ActorRef[Any] | None = None
     typing: ActorRef[Any] | None = None
-    waiting: list[Deliver] | None = field(default_factory=list)
+    waiting: list[Deliver | LetBe] | None = field(default_factory=list)
     """Deliveries that wait for the actors; None: the actors are there."""
 
 
@@ -344,8 +356,10 @@ class RouterActor(Actor):
 
     def _let_be(self, info: RunInfo) -> None:
         entry = self._state.conversations.get(info.key[:2])
-        if entry is not None and entry.reaction is not None:
-            entry.reaction.tell(LetBe(info))
+        if entry is not None and entry.waiting is not None:
+            entry.waiting.append(LetBe(info))
+        elif entry is not None:
+            self._hand_over(entry, LetBe(info))
 
     def _stop_orphaned_typing(self, key: RunKey) -> None:
         """A run of an earlier process has ended before any machine knew of the typing that was left on."""
@@ -355,7 +369,8 @@ class RouterActor(Actor):
             return
         info = ended.info
         thread = info.thread if info.policy.typing.in_threads else None
-        if thread not in entry.state.typing:
+        machine = entry.state.typing.get(thread)
+        if machine is None or not machine.active:
             entry.state.io.tell(TypeStop(key.conversation, thread))
 
     # --- conversations ---------------------------------------------------------------------------------------
@@ -381,11 +396,14 @@ class RouterActor(Actor):
         if entry.open_runs == 0:
             self._watch_idle(place)
 
-    def _hand_over(self, entry: Entry, delivery: Deliver) -> None:
+    def _hand_over(self, entry: Entry, delivery: Deliver | LetBe) -> None:
         info = delivery.info
         assert entry.reaction is not None
         assert entry.typing is not None
         try:
+            if isinstance(delivery, LetBe):
+                entry.reaction.tell(delivery)
+                return
             if info is not None and info.message is not None and (info.ack_allowed or info.status_allowed):
                 entry.reaction.tell(delivery)
             entry.typing.tell(delivery)
@@ -443,6 +461,10 @@ class RouterActor(Actor):
             return
         entry.waiting = []
         self._conversations.tell(StartConversation(entry.state))
+        for key in entry.state.runs:
+            ended = self._runs.ended.get(place[0], {}).get(key)
+            if ended is not None:  # what was told of its end may have been lost with the actors
+                self._deliver(place, Deliver(ended.info, END_EVENTS[ended.outcome](conversation=place[1])))
         for run in list(self._runs.open_in(*place)):
             end = events.Error(conversation=place[1], reason="gave_up")
             self._carry_out(self._runs.end(run.key, end, self.now_ms))
@@ -468,15 +490,30 @@ class RouterActor(Actor):
             self._deliver(info.key[:2], Deliver(info, end))
 
     def _failed_on(self, message: Any) -> None:
-        """A terminal that the router failed on still ends its run; other events are lost, as said in the design."""
-        if not isinstance(message, FromClient) or not is_terminal(message.event):
-            return
+        """Make good for it. A terminal still ends its run; another event is refused, so that its client may send it
+        again; what the router's own side has told it is taken in once more."""
+        fails = 1
+        while isinstance(message, RouterFailedOn):
+            message, fails = message.message, fails + 1
+        if not isinstance(message, FromClient):
+            if fails <= FAILS_MAX:
+                self.on_receive(message)
+        elif fails == 1 and is_terminal(message.event):
+            self._crashed_terminal(message)
+        else:
+            self._reject(message, "limit", None, "livesign failed on this event and has not applied it: send it again")
+
+    def _crashed_terminal(self, message: FromClient) -> None:
         event = message.event
         assert isinstance(event, RunEvent)
         account = event.account or (self._state.accounts[0] if len(self._state.accounts) == 1 else "")
         key = RunKey(account, event.conversation, event.run or event.message or "")
+        if key not in self._runs.open:
+            self._event(message)
+            return
         end = events.Error(conversation=event.conversation, reason="crashed_terminal")
         self._carry_out(self._runs.end(key, end, self.now_ms))
+        self._acknowledge(message, "applied")
 
     def _end_all(self, reason: str) -> None:
         """End what is open, and take away the final marks that are still held."""

@@ -99,9 +99,7 @@ def _telegram(thing: Any, name: str) -> _Answered:
 
 
 def _described(status: int, description: str) -> tuple[str, Response]:
-    return "telegram", Response(
-        status, body=json_body({"ok": False, "error_code": status, "description": description})
-    )
+    return "telegram", Response(status, body=json_body({"ok": False, "error_code": status, "description": description}))
 
 
 def _discord(thing: Any, name: str) -> _Answered:

@@ -111,9 +111,11 @@ class Server:
             raise
         self._watch = gevent.spawn(self._watch_limits)
 
-    def stop(self, reason: str = "livesign is shutting down") -> None:
-        """Take no new connections, tell the present ones why, and wait until they are closed (about 2 s at
-        most)."""
+    def stop(self, reason: str = "livesign is shutting down", *, executors: bool = True) -> None:
+        """Take no new connections, tell the present ones why, and wait until they are closed (about 2 s at most).
+
+        Not ``executors``: those that make our calls stay, until the next stop.
+        """
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -121,14 +123,15 @@ class Server:
             self._unix.close()
         if self._watch is not None:
             self._watch.kill()
-        for connection in list(self.connections):
+        leaving = {each for each in self.connections if executors or not each.dialogue.executes}
+        for connection in leaving:
             connection.close(reason)
         try:
             with gevent.Timeout(2 * self.context.timing.linger_s + 0.5):
-                while self.connections:
+                while not leaving.isdisjoint(self.connections):
                     gevent.sleep(0.005)
         except gevent.Timeout:
-            log.warning("%d connections did not end in time", len(self.connections))
+            log.warning("%d connections did not end in time", len(leaving & self.connections))
         self._unix = self._tcp = self._watch = None
 
     # --- connections ---------------------------------------------------------------------------------------

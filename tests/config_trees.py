@@ -34,7 +34,7 @@ def sandbox(options: Mapping[str, Any] = NO_OPTIONS, **sections: Any) -> dict[st
 def account_on(platform: str) -> dict[str, Any]:
     """An account with all that its platform needs."""
     needed = PLATFORMS[platform](NO_OPTIONS).spec.required_options
-    return {"platform": platform, "token": "t", "base_url": "http://localhost", **{name: "1" for name in needed}}
+    return {"platform": platform, "token": "t", "base_url": "http://localhost", **dict.fromkeys(needed, "1")}
 
 
 def problems(tree: Any, **keywords: Any) -> list[str]:

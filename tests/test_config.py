@@ -209,8 +209,7 @@ def test_a_reload_of_the_same_configuration_changes_nothing() -> None:
 
 
 WORDS = sorted(
-    {part for key in KEYS for part in key.name.split(".")}
-    | {"accounts", "match", "sb", "telegram", "sandbox"}
+    {part for key in KEYS for part in key.name.split(".")} | {"accounts", "match", "sb", "telegram", "sandbox"}
 )
 SCALARS = st.one_of(
     st.none(),

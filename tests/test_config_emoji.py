@@ -61,9 +61,7 @@ def test_an_own_emoji_heads_the_chain_before_the_defaults() -> None:
 
 def test_the_ack_emoji_is_also_that_of_queued_and_waiting() -> None:
     emoji = base_policy(sandbox(ack={"emoji": "🙏"})).status.emoji
-    assert {emoji[state] for state in ("queued", "waiting", "waiting_user")} == {
-        ("🙏", *DEFAULT_EMOJI["queued"])
-    }
+    assert {emoji[state] for state in ("queued", "waiting", "waiting_user")} == {("🙏", *DEFAULT_EMOJI["queued"])}
     emoji = base_policy(sandbox(ack={"emoji": "🙏"}, status={"emoji": {"waiting_user": "🙋"}})).status.emoji
     assert (emoji["waiting"][0], emoji["waiting_user"][0]) == ("🙏", "🙋")
 
@@ -120,13 +118,9 @@ def test_an_emoji_without_any_fallback_left_is_an_error() -> None:
 
     bare: Mapping[str, Maker] = {"numbered": lambda options: Bare()}
     tree = {"accounts": {"v": {"platform": "numbered"}}}
-    assert only_problem(tree, platforms=bare).startswith(
-        "status.emoji.error: none of the defaults can be shown"
-    )
+    assert only_problem(tree, platforms=bare).startswith("status.emoji.error: none of the defaults can be shown")
     tree["status"] = {"emoji": {"error": "🦀"}}
-    assert only_problem(tree, platforms=bare).startswith(
-        "status.emoji.error: 🦀 cannot be shown on numbered, nor"
-    )
+    assert only_problem(tree, platforms=bare).startswith("status.emoji.error: 🦀 cannot be shown on numbered, nor")
 
 
 @pytest.mark.parametrize("state", ["queued", "done", "error"])
@@ -154,9 +148,7 @@ def test_done_and_error_never_share_an_emoji(emoji: dict[str, str], done: str, e
 
 def test_the_same_emoji_for_done_and_error_is_refused() -> None:
     found = only_problem(sandbox({"status": {"emoji": {"error": "🎉"}}}, status={"emoji": {"done": "🎉"}}))
-    assert (
-        found == "accounts.sb.status.emoji.error: done and error must differ: status.emoji.done shows 🎉 too"
-    )
+    assert found == "accounts.sb.status.emoji.error: done and error must differ: status.emoji.done shows 🎉 too"
 
 
 # --- tools ---

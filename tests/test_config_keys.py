@@ -160,9 +160,7 @@ def test_a_run_setting_arrives_from_the_top_the_account_and_a_match_block(
 
 def test_the_arriving_keys_are_all_plain_run_settings() -> None:
     plain = {
-        key.name
-        for key in KEYS
-        if Level.MATCH in key.levels and "emoji" not in key.name and "NAME" not in key.name
+        key.name for key in KEYS if Level.MATCH in key.levels and "emoji" not in key.name and "NAME" not in key.name
     }
     assert {name for name, *_ in ARRIVES} == plain
 

@@ -76,9 +76,7 @@ def test_a_wrong_value_is_refused_with_its_key_the_reason_and_what_is_allowed(
 
 
 def test_a_number_of_thousands_of_digits_is_refused_like_any_other() -> None:
-    assert "status.debounce_ms: the value is above 86400000" in only_problem(
-        {"status": {"debounce_ms": 10**5_000}}
-    )
+    assert "status.debounce_ms: the value is above 86400000" in only_problem({"status": {"debounce_ms": 10**5_000}})
 
 
 def test_a_configuration_that_is_no_table_is_refused() -> None:
@@ -108,14 +106,10 @@ def test_a_configuration_that_is_no_table_is_refused() -> None:
         ({"server": {"tokens": [{"token": "x", "grant": []}]}}, "did you mean server.tokens[0].grants?"),
     ],
 )  # fmt: skip
-def test_a_key_that_is_unknown_or_in_the_wrong_place_is_refused_with_the_right_one(
-    tree: Any, reason: str
-) -> None:
+def test_a_key_that_is_unknown_or_in_the_wrong_place_is_refused_with_the_right_one(tree: Any, reason: str) -> None:
     assert reason in only_problem(tree)
 
 
 def test_all_problems_are_told_together() -> None:
-    tree = telegram(
-        status={"debounce_ms": -1, "settle": "kep"}, typing={"mode": 3}, match=[{"kind": "x"}], nonsense=1
-    )
+    tree = telegram(status={"debounce_ms": -1, "settle": "kep"}, typing={"mode": 3}, match=[{"kind": "x"}], nonsense=1)
     assert len(problems(tree)) == 5

@@ -174,9 +174,7 @@ def test_after_the_end_telling_does_no_harm(caplog: pytest.LogCaptureFixture) ->
         presence.reload(QUICK)
 
 
-def test_a_flood_costs_phases_and_never_an_end(
-    presence: PresenceSupervisor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flood_costs_phases_and_never_an_end(presence: PresenceSupervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.embedding.BACKLOG_MAX", -1)
     with presence.run(conversation="c", message="m", direct=True) as run:
         for _ in range(10):
@@ -207,7 +205,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_left_running(tmp_path: Pa
         (remote, AccountError, "in the bot's own process use callback"),
     ):
         with pytest.raises(error, match=what):
-            PresenceSupervisor.start(config)  # type: ignore[arg-type]
+            PresenceSupervisor.start(config)
     with pytest.raises(ValueError, match="hub must be"):
         PresenceSupervisor.start(QUICK, hub="moon")  # type: ignore[arg-type]
     assert threading.active_count() == before
@@ -227,7 +225,8 @@ def test_two_in_one_process_do_not_disturb_each_other(tmp_path: Path, caplog: py
 def test_a_stop_is_bounded_and_takes_back_what_shows() -> None:
     presence = PresenceSupervisor.start(QUICK)
     chat = ChatService(presence.addresses["sandbox"])
-    presence.run(conversation="c", message="m").begin().thinking()
+    run = presence.run(conversation="c", message="m").begin()
+    run.thinking()
     eventually(lambda: chat.left() == (1, 1), "it shows")
     chat.rules({"outcome": "hang"})
     began_s = time.monotonic()
@@ -237,7 +236,9 @@ def test_a_stop_is_bounded_and_takes_back_what_shows() -> None:
 
 def test_a_reload_holds_for_runs_that_open_from_then_on(presence: PresenceSupervisor, chat: ChatService) -> None:
     emoji = {"status": {**QUICK["status"], "emoji": {"thinking": "🐳"}}}
-    change = presence.reload({**QUICK, **emoji, "accounts": {"sandbox": {"platform": "sandbox"}, "new": {"platform": "sandbox"}}})
+    change = presence.reload(
+        {**QUICK, **emoji, "accounts": {"sandbox": {"platform": "sandbox"}, "new": {"platform": "sandbox"}}}
+    )
     assert change.added == ("new",)
     with presence.run(account="sandbox", conversation="c", message="m") as run:
         run.thinking()
@@ -289,7 +290,8 @@ from actors import PresenceSupervisor
 from tests.end_to_end.processes import ChatService, eventually
 presence = PresenceSupervisor.start(ast.literal_eval(sys.argv[1]))
 chat = ChatService(presence.config.accounts["bot"].credentials.base_url)
-presence.run(conversation="c", message="m").begin().thinking()
+run = presence.run(conversation="c", message="m").begin()
+run.thinking()
 eventually(lambda: chat.left() == (1, 1), "it shows")
 time.sleep(0.3)  # the ledger is written meanwhile
 os._exit(9)
@@ -339,7 +341,8 @@ def test_a_bot_that_just_ends_takes_back_what_shows(tmp_path: Path) -> None:
 import sys
 from actors import PresenceSupervisor
 presence = PresenceSupervisor.start({"ledger": {"path": sys.argv[1]}})
-presence.run(conversation="c", message="m").begin().thinking()
+run = presence.run(conversation="c", message="m").begin()
+run.thinking()
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code, str(tmp_path)], cwd=ROOT, check=True, timeout=30)
 
@@ -385,14 +388,17 @@ assert isinstance(presence._home, CallersHub)
 
 
 def test_the_callers_hub_can_be_asked_for() -> None:
-    assert run_in_python("""
+    assert (
+        run_in_python("""
 import gevent
 from actors import PresenceSupervisor
 with PresenceSupervisor.start({"ledger": {"path": ":memory:"}}, hub="caller") as presence:
     with presence.run(conversation="c", message="m") as run:
         gevent.sleep(0.05)
     print(run.outcome().mark)
-""") == "👍\n"
+""")
+        == "👍\n"
+    )
 
 
 def test_the_asyncio_way() -> None:
@@ -476,10 +482,11 @@ def test_many_short_threads_leave_nothing_behind(presence: PresenceSupervisor) -
             thread.join()
         eventually(lambda: presence.stats()["backlog"] == 0, "all is handled")
         gc.collect()
-        return len(gc.get_objects()), len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
+        return len(gc.get_objects()), len(list(Path("/proc/self/fd").iterdir())) if Path(
+            "/proc/self/fd"
+        ).exists() else 0
 
     objects, files = round_of_threads(200)
     more_objects, more_files = round_of_threads(1_000)
     assert more_objects - objects < 500
     assert more_files - files < 10
-

@@ -353,6 +353,35 @@ def test_the_stop_of_a_moved_run_follows_its_post_that_was_going_out_at_the_end(
     assert_nothing_left(result)
 
 
+def test_a_topic_that_is_gone_ends_typing_there_and_nowhere_else() -> None:
+    gone = {
+        "status": 400,
+        "body": {"ok": False, "error_code": 400, "description": "Bad Request: message thread not found"},
+    }
+    result = play(
+        received(0, "1", thread="7", forum=True), received(0, "2", thread="8", forum=True), event(20_000, "done", "1"),
+        event(20_000, "done", "2"), received(30_000, "3", thread="9", forum=True), event(31_000, "done", "3"),
+        config={"accounts": {"a": {"platform": "telegram", "limits": {"conversation": {"per_ms": 1_000, "count": 40}}}}},
+        rules=[{"op": "typing_start", "thread": "7", "from_ms": 3_000, "response": gone}],
+    )  # fmt: skip
+    starts = [(c.t_ms, c.command.thread) for c in result.world.calls if c.command.op.value == "typing_start"]
+    assert [t_ms for t_ms, thread in starts if thread == "7"] == [0, 4_000]
+    assert [t_ms for t_ms, thread in starts if thread == "8"] == [0, 4_000, 8_000, 12_000, 16_000, 20_000]
+    assert (30_000, "9") in starts
+    assert_nothing_left(result)
+
+
+def test_a_thread_that_is_gone_ends_typing_there_and_in_no_other_thread() -> None:
+    result = play(
+        received(0, thread="t1"), received(0, "m2", thread="t2"), event(100, "thinking"), event(100, "thinking", "m2"),
+        event(9_000, "done"), event(9_000, "done", "m2"),
+        rules=[{"op": "typing_start", "thread": "t1", "outcome": "gone"}],
+    )  # fmt: skip
+    starts = [(c.t_ms, c.command.thread) for c in result.world.calls if c.command.op.value == "typing_start"]
+    assert starts == [(0, "t1"), (0, "t2"), (3_000, "t2"), (6_000, "t2"), (9_000, "t2")]
+    assert_nothing_left(result)
+
+
 def test_a_bare_scope_types_without_a_run_and_ends_with_its_ttl() -> None:
     start = [0, {"type": "typing_start", "conversation": "c", "scope": "s", "id": "1"}]
     result = play(start, until_ms=200_000)

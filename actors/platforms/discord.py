@@ -54,7 +54,7 @@ SPEC: Final = PlatformSpec(
     }),
     source=(
         "github.com/discord/discord-api-docs: rate-limits (50/s a bot; 10,000 refused calls in 10 min), message, "
-        "channel (typing 10 s), opcodes-and-status-codes; issues 182, 395 (reactions: 1 per 0.25 s whatever the "
+        "channel (typing 10 s), opcodes-and-status-codes; its threads 182, 395 (reactions: 1 per 0.25 s whatever the "
         "headers say), 1047 (U+FE0F); keep-alive, spacing and the shares of limits (R)"
     ),
 )  # fmt: skip

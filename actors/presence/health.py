@@ -121,7 +121,8 @@ class Health:
             return _NOTHING
         recovered = self._outage.answered()
         opened = None
-        away = outcome.kind is OutcomeKind.GONE and (kind is Kind.TYPING or outcome.scope == "conversation")
+        whole = outcome.scope == "conversation" or (kind is Kind.TYPING and command.thread is None)
+        away = outcome.kind is OutcomeKind.GONE and whole
         refused = (away or outcome.kind is OutcomeKind.FORBIDDEN) and outcome.scope != "message"
         answered = not refused and outcome.kind not in _LATER
         self._circuits.ended(command.conversation, kind, call.call_id, answered=answered)

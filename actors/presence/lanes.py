@@ -238,6 +238,11 @@ class Lanes:
         entry = self._table.mark(conversation, message)
         return None if entry is None else entry.lane.shown
 
+    def possible(self, conversation: str, message: str) -> Mapping[str, str | None] | None:
+        """The marks that are, or may be, on this message; None: nothing is wanted or owed there."""
+        entry = self._table.mark(conversation, message)
+        return None if entry is None else entry.lane.possible
+
     def keeps_typing(self, conversation: str, thread: str | None) -> bool:
         """Whether typing is wanted or owed there."""
         return self._table.typing(conversation, thread) is not None

@@ -119,6 +119,11 @@ class MarkLane:
         return self._marks.shown()
 
     @property
+    def possible(self) -> dict[str, str | None]:
+        """The marks that are, or may be, on the message, with their handles."""
+        return self._marks.possible()
+
+    @property
     def in_doubt(self) -> tuple[str, ...]:
         """The marks that may be on the message."""
         return self._marks.in_doubt()
@@ -230,7 +235,8 @@ class MarkLane:
             wish.unremovable = kind
             self._forget(emoji)
         else:
-            self._forget(emoji)
+            if emoji not in self._marks or self._plan.rules.removal_needs_handle:
+                self._forget(emoji)  # else an earlier try of it may have come through: it is still to be removed
             self._refused[emoji] = kind
             if wish.is_target(emoji):
                 wish.attempts += 1

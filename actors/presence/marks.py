@@ -44,6 +44,10 @@ class MarkSet:
         """The certain marks with their handles."""
         return {emoji: handle for emoji, (handle, certain) in self._marks.items() if certain}
 
+    def possible(self) -> dict[str, str | None]:
+        """The marks that are, or may be, there, with their handles."""
+        return {emoji: handle for emoji, (handle, _) in self._marks.items()}
+
     def in_doubt(self) -> tuple[str, ...]:
         """The marks that may be on the message."""
         return tuple(emoji for emoji, (_, certain) in self._marks.items() if not certain)

@@ -89,6 +89,11 @@ class TypingMachine:
         return self._calls.started
 
     @property
+    def runs(self) -> set[RunKey]:
+        """The runs that are open here."""
+        return {key for key in self._wishes if isinstance(key, RunKey)}
+
+    @property
     def idle(self) -> bool:
         """Whether the machine can be dropped: no run, no scope, nothing owed."""
         return not (self._wishes or self._closing or self.active)

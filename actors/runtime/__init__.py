@@ -34,7 +34,7 @@ Scheduling
 
 - Both drivers do the same with the same script.
 - A flooded actor delays another by one turn.
-- Sockets are served while actors are flooded.
+- Sockets are served while actors are flooded, and the process's other threads get their share.
 - The manual driver refuses greenlet actors, moves time only when told to, and reports a deadlock or an endless loop.
 
 Timers

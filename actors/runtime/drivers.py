@@ -3,7 +3,7 @@
 ``HubDriver`` runs it on a gevent hub: in the thread that first uses the runtime, or in one of its own
 (``Runtime.start_thread``). It works in slices of about a millisecond and lets the hub serve sockets and greenlets in
 between; a slice may take as long as the hub took since the last one, 5 ms at most, so that busy greenlets and
-actors share the thread.
+actors share the thread. A flood leaves the process's other threads their share of the interpreter.
 
 ``ManualDriver`` runs it when told to, on the calling thread, under a ``ManualClock``: no hub, no sleeping, the same
 order every time.
@@ -21,7 +21,7 @@ from actors.runtime.clock import NS_PER_MS, ManualClock
 from actors.runtime.errors import DeadlockError, LivelockError, WrongDriverError
 from actors.runtime.future import Future
 from actors.runtime.greenlets import Worker
-from actors.runtime.waiting import get_ident
+from actors.runtime.waiting import get_ident, native_sleep
 from actors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ __all__ = ["Driver", "HubDriver", "ManualDriver"]
 
 SLICE_NS = 1 * NS_PER_MS
 SLICE_MAX_NS = 5 * NS_PER_MS
+BREATH_EVERY_NS = 3 * NS_PER_MS
+BREATH_S = 0.000_02
 NEVER_NS = 1 << 62
 NS_PER_S = 1_000_000_000
 
@@ -85,6 +87,8 @@ class HubDriver:
         """A slice will come without being asked for."""
         self._left_ns = 0
         """When the last slice left work behind; 0: it did not."""
+        self._breath_ns = 0
+        """When other threads had their last chance since then."""
 
     def attach(self, scheduler: Scheduler) -> None:
         """Take the present thread's hub."""
@@ -127,12 +131,26 @@ class HubDriver:
             more = bool(scheduler.ready or scheduler.handover)  # a signal handler may have told something just now
         if more:
             self._posted = True
+            self._breathe()
             self._left_ns = scheduler.now_ns()
             if not self._again.active:
                 self._again.start(self._slice)
         else:
-            self._left_ns = 0
+            self._left_ns = self._breath_ns = 0
             self._sleep()
+
+    def _breathe(self) -> None:
+        """In a flood, let the process's other threads have the interpreter lock now and then.
+
+        The hub gives it up for a moment in every round, too short for a waiting thread to catch it; and as it does so
+        more often than every 5 ms, the interpreter never takes it away.
+        """
+        now_ns = self._scheduler.now_ns()
+        if not self._breath_ns:
+            self._breath_ns = now_ns
+        elif now_ns - self._breath_ns > BREATH_EVERY_NS:
+            native_sleep(BREATH_S)
+            self._breath_ns = self._scheduler.now_ns()
 
     def _sleep(self) -> None:
         """Nothing is ready: have the hub come back for the next timer."""

@@ -17,11 +17,12 @@ from actors.runtime.errors import BlockingCallError
 if TYPE_CHECKING:
     from actors.runtime.future import Future
 
-__all__ = ["BLOCKING_HELP", "allocate_lock", "get_ident", "running_loop", "wait_here", "wait_on_loop"]
+__all__ = ["BLOCKING_HELP", "allocate_lock", "get_ident", "native_sleep", "running_loop", "wait_here", "wait_on_loop"]
 
 get_ident: Callable[[], int] = monkey.get_original("_thread", "get_ident")
 """The native thread's ident, whatever has been patched."""
 allocate_lock: Callable[[], Any] = monkey.get_original("_thread", "allocate_lock")
+native_sleep: Callable[[float], None] = monkey.get_original("time", "sleep")
 
 BLOCKING_HELP = (
     "a multiplexed actor must not wait: use self.pipe(future, wrap) and take the answer as a message, "

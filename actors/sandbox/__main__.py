@@ -42,9 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_false",
         help="there is no call that stops typing",
     )
-    add(
-        "--typing-lifetime-ms", type=int, default=default.typing_lifetime_ms, help="0: it lasts (%(default)s)"
-    )
+    add("--typing-lifetime-ms", type=int, default=default.typing_lifetime_ms, help="0: it lasts (%(default)s)")
     add(
         "--typing-in",
         choices=get_args(TypingIn),

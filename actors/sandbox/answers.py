@@ -48,9 +48,7 @@ def _status_line(status: int) -> str:
         return f"{status} Unassigned"
 
 
-def raw_bytes(
-    body: bytes, content_type: str, status: int = 200, headers: Headers | None = None
-) -> HttpAnswer:
+def raw_bytes(body: bytes, content_type: str, status: int = 200, headers: Headers | None = None) -> HttpAnswer:
     """A body as it is."""
     sent = [("Content-Type", content_type), ("Content-Length", str(len(body))), *(headers or ())]
     return HttpAnswer(_status_line(status), sent, body)

@@ -274,9 +274,7 @@ def _number(query: dict[str, str], name: str) -> int | None:
 def _body(environ: dict[str, Any], type_: type[T]) -> T:
     data = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
     if len(data) > MAX_BODY_BYTES:
-        raise Refused(
-            refusal(OutcomeKind.BAD_REQUEST, f"a body has at most {MAX_BODY_BYTES} bytes", status=413)
-        )
+        raise Refused(refusal(OutcomeKind.BAD_REQUEST, f"a body has at most {MAX_BODY_BYTES} bytes", status=413))
     try:
         return msgspec.json.decode(data, type=type_)
     except msgspec.DecodeError as error:

@@ -81,9 +81,7 @@ class SandboxClient:
         """Close the connections."""
         self._http.close()
 
-    def _request(
-        self, method: str, path: str, type_: type[T], body: Any = None, token: str | None = None
-    ) -> T:
+    def _request(self, method: str, path: str, type_: type[T], body: Any = None, token: str | None = None) -> T:
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         data = b"" if body is None else msgspec.json.encode(body)
         response = self._http.request(method, path, data, headers)

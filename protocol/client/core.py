@@ -58,7 +58,7 @@ class Followed:
         self.outcome, self.reason = state.phase, state.reason
         shown = state.shown[-1] if state.shown else None
         if state.reason == "not_shown" or state.phase in ("cancelled", "silent"):
-            self.mark, self.settled = shown, shown is None
+            self.mark, self.settled = None, shown is None
         elif first:
             # The mark of the phase before may still show; what changes now is the final one.
             self.settled = shown != self.mark and shown is not None
@@ -72,7 +72,7 @@ class Followed:
             return RunOutcome("open", final=False)
         problem = "not_shown" if self.reason == "not_shown" else None
         mark = self.mark if self.settled else None
-        return RunOutcome(self.outcome, self.reason, mark, problem, self.settled)
+        return RunOutcome(self.outcome, None if problem else self.reason, mark, problem, self.settled)
 
 
 class Core:

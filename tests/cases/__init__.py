@@ -13,8 +13,8 @@ A file holds one case, or a list of them::
      "expect": [{…}, …],
      "variants": [{"name": "…", "settings": {…}, "script": […], "platform": {…}, "until_ms": …, "expect": […]}]}
 
-Only ``id`` and ``title`` are needed, and either a script with expectations or ``proved_by``: pytest node ids of the tests
-that prove the case (bytes on a socket, a second process, memory); the runner looks whether they exist.
+Only ``id`` and ``title`` are needed, and a script with expectations or ``proved_by`` (or both): pytest node ids of the tests
+that prove what no script can (bytes on a socket, a second process, memory); the runner looks whether they exist.
 
 platform
     ``like`` names a preset (`platforms`), or one for each account; ``options`` go into the accounts' configuration.

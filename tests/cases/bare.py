@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pykka import ActorDeadError
-
-from actors.runtime import Actor, ActorRef, ChildSpec, Future, ManualClock, ManualDriver, Runtime, Supervisor
+from actors.runtime import ActorRef, ChildSpec, Future, ManualClock, ManualDriver, Runtime, Supervisor
 from tests.cases.words import WordError
 
 WARN_DEPTH = 100
@@ -267,6 +265,3 @@ def _moments(script: Sequence[Sequence[Any]]) -> Iterator[tuple[int, list[tuple[
             raise WordError(f"script[{index}] must be [t_ms, word, arguments]")
         moments.setdefault(step[0], []).append((step[1], step[2] if len(step) > 2 else {}))
     yield from sorted(moments.items())
-
-
-__all__ = ["Actor", "ActorDeadError", "BareEvidence", "Book", "Call", "is_bare", "perform_bare"]

@@ -38,7 +38,7 @@ class Variant(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Case(Struct, forbid_unknown_fields=True, kw_only=True):
-    """One case. ``proved_by``: pytest node ids of the tests that prove it, in place of a script."""
+    """One case. ``proved_by``: pytest node ids of the tests that prove it, in place of a script or beside it."""
 
     id: str
     title: str

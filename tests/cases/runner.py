@@ -66,8 +66,8 @@ CRASHES = {"crash_actor", "kill_actor"}
 
 def differences(case: Case) -> Iterator[str]:
     """What differs, in words; nothing: the case passes."""
-    if case.proved_by:
-        yield from (f"there is no test {node}" for node in case.proved_by if not is_test(node))
+    yield from (f"there is no test {node}" for node in case.proved_by if not is_test(node))
+    if case.proved_by and not case.script:
         return
     for name, each in case.each():
         try:

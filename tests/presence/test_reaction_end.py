@@ -141,12 +141,20 @@ def test_a_final_mark_that_cannot_be_had_removes_the_old_marks(kind: OutcomeKind
     assert stand.finished == [Finished(not_shown=True)]
 
 
-@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize("kind", [kind for kind in LOST if kind is not OutcomeKind.FORBIDDEN])
 def test_a_final_mark_whose_message_is_lost_ends_without_a_call(kind: OutcomeKind) -> None:
     stand = working()
     stand.refuses["👍"] = kind
     stand.send(DONE).to(60_000)
     assert stand.log[2:] == [(5_000, "👍")]
+    assert stand.finished == [Finished(not_shown=True)]
+
+
+def test_a_forbidden_final_mark_leaves_none_of_the_marks_before_it() -> None:
+    stand = working()
+    stand.refuses["👍"] = OutcomeKind.FORBIDDEN
+    stand.send(DONE).to(60_000)
+    assert stand.log[2:] == [(5_000, "👍"), (5_000, None)]
     assert stand.finished == [Finished(not_shown=True)]
 
 

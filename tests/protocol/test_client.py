@@ -124,7 +124,9 @@ def test_what_was_not_acknowledged_is_sent_again_over_a_new_connection(server: S
     wait_until(lambda: client.unacknowledged == 2)
     hello = server.accept()
     assert hello.session == "bot"
-    assert server.receive() == Thinking(conversation="c", message="a")  # what still holds, told without asking for an ack
+    assert server.receive() == Thinking(
+        conversation="c", message="a"
+    )  # what still holds, told without asking for an ack
     assert [server.receive().id for _ in range(2)] == ["b", "c"]
 
 

@@ -71,7 +71,10 @@ PROOFS: dict[str, tuple[str, ...]] = {
     ),
     "Both drivers do the same": ("scheduler: test_both_drivers_do_the_same_with_the_same_script",),
     "A flooded actor delays another by one turn.": ("scheduler: test_a_flooded_actor_delays_another_by_one_turn",),
-    "Sockets are served": ("hub_driver: test_sockets_are_served_while_an_actor_is_flooded",),
+    "Sockets are served": (
+        "hub_driver: test_sockets_are_served_while_an_actor_is_flooded",
+        "hub_driver: test_other_threads_get_their_share_of_the_interpreter_in_a_flood",
+    ),
     "The manual driver refuses": (
         "actor: test_the_manual_driver_refuses_greenlet_actors",
         "scheduler: test_the_manual_driver_reports_a_deadlock_and_moves_no_time",

@@ -96,6 +96,22 @@ def test_sockets_are_served_while_an_actor_is_flooded() -> None:
     assert sorted(took_ms)[25] < 50
 
 
+def test_other_threads_get_their_share_of_the_interpreter_in_a_flood() -> None:
+    class Restless(Actor):
+        def on_receive(self, message: Any) -> Any:
+            self.actor_ref.tell(message)
+
+    with Runtime(HubDriver(watchdog_ms=0)).start_thread() as runtime:
+        for _ in range(100):
+            runtime.spawn(Restless).tell("x")
+        turns = runtime.scheduler.turns
+        began = time.monotonic()
+        for _ in range(100):
+            native_sleep(0.0001)
+        assert time.monotonic() - began < 5
+        assert runtime.scheduler.turns > turns
+
+
 def test_actors_get_their_share_beside_a_greenlet_that_never_rests() -> None:
     with Runtime(HubDriver(watchdog_ms=0)) as runtime:
         ref = runtime.spawn(Recorder)

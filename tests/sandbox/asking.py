@@ -49,9 +49,7 @@ class Asker:
 
 
 def mark_path(chat: str, message: str, emoji: str) -> str:
-    return (
-        f"/v1/chats/{quote(chat, safe='')}/messages/{quote(message, safe='')}/marks/{quote(emoji, safe='')}"
-    )
+    return f"/v1/chats/{quote(chat, safe='')}/messages/{quote(message, safe='')}/marks/{quote(emoji, safe='')}"
 
 
 @contextmanager

@@ -44,9 +44,7 @@ class Stage:
 
     def marks(self, message: str = "m", chat: str = "c") -> list[tuple[str, str]]:
         state = self.chats.view(self.now_ms, chat=chat)
-        return [
-            (mark.account, mark.emoji) for m in state.chats[0].messages if m.id == message for mark in m.marks
-        ]
+        return [(mark.account, mark.emoji) for m in state.chats[0].messages if m.id == message for mark in m.marks]
 
     def typing(self) -> list[tuple[str, str | None, str, int | None]]:
         state = self.chats.view(self.now_ms)

@@ -233,9 +233,7 @@ def test_a_raw_answer_is_sent_as_it_is_and_takes_effect_only_when_good() -> None
         ("POST", "/v1/chats/c/messages", b" " * 70_000, 413),
     ],
 )
-def test_what_does_not_fit_is_refused_and_changes_nothing(
-    method: str, path: str, body: Any, status: int
-) -> None:
+def test_what_does_not_fit_is_refused_and_changes_nothing(method: str, path: str, body: Any, status: int) -> None:
     with running() as asker:
         said = asker.ask(method, path, body=body)
         assert (said.status, said.body["ok"], said.body["code"]) == (status, False, "bad_request")

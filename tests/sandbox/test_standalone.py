@@ -62,9 +62,7 @@ def test_wrong_arguments_end_it_with_two_and_a_reason(
     assert told in capsys.readouterr().err
 
 
-def test_a_rules_file_that_does_not_fit_names_the_place(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rules_file_that_does_not_fit_names_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "rules.json"
     rules.write_text('{"rules": [{"outcome": "broken"}]}')
     assert main(["--port", "0", "--rules", str(rules)]) == 2

@@ -59,7 +59,14 @@ class Life:
     progress_ms: int = 0
     sign_ms: int = 0
     """The last sign of life that counts for typing."""
+    armed_ms: int = 0
+    """When the first typing call after that has ended: the TTL counts from there at the earliest."""
     spans: dict[str, int] = field(default_factory=dict)
+
+    def start_ended(self, now_ms: int) -> None:
+        """A typing call has ended."""
+        if self.armed_ms < self.sign_ms:
+            self.armed_ms = now_ms
 
 
 class Lives:

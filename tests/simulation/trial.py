@@ -40,9 +40,7 @@ def run(world: World, tree: Tree | None = None) -> Report:
     finally:
         logging.disable(logging.NOTSET)
     made = len(simulation.world.calls)
-    return Report(
-        world.seed, watcher.problems, watcher.events, made, watcher.runs, world.storm_ms, watcher.faults
-    )
+    return Report(world.seed, watcher.problems, watcher.events, made, watcher.runs, world.storm_ms, watcher.faults)
 
 
 class _Coda(Watcher):
@@ -76,7 +74,9 @@ class _Coda(Watcher):
                 if look.t_ms != since_ms:
                     continue
                 if look.marks is not None and tuple(marks) != look.marks:
-                    self.problem(f"{name}, {since_ms} ms into the coda: {look.what} shows {list(marks)}, not {look.marks}")
+                    self.problem(
+                        f"{name}, {since_ms} ms into the coda: {look.what} shows {list(marks)}, not {look.marks}"
+                    )
                 if look.typing is not None and typing is not look.typing:
                     self.problem(f"{name}, {since_ms} ms into the coda: {look.what} is missed")
                 if look.was is not None:

@@ -43,7 +43,7 @@ class Truth:
         self._problem = problem
         self._flying: dict[Place, tuple[bool, CallRecord]] = {}
         self._starts: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
-        self._waits: dict[tuple[str, ...], tuple[int, CallRecord]] = {}
+        self._waits: dict[tuple[str, ...], tuple[int, CallRecord, int]] = {}
         self._unsaid: dict[str, tuple[str, int]] = {}
 
     def forget_calls(self) -> None:
@@ -77,7 +77,7 @@ class Truth:
         self._count(record, t_ms)
         for key in _scopes(account, command.conversation, command.op):
             wait = self._waits.get(key)
-            if wait is not None and t_ms < wait[0]:
+            if wait is not None and wait[2] < t_ms < wait[0]:  # at the very moment nobody can have heard of it yet
                 self._problem(f"{command.op} in {key} although it was told to wait for {wait[0] - t_ms} ms more")
 
     def answered(self, record: CallRecord, outcome: Outcome, applied: bool, t_ms: int) -> None:
@@ -160,7 +160,7 @@ class Truth:
                 key = (account,)
         known = self._waits.get(key)
         if known is None or known[0] < until_ms:
-            self._waits[key] = (until_ms, record)
+            self._waits[key] = (until_ms, record, t_ms)
 
 
 def _scopes(account: str, conversation: str, op: Op) -> tuple[tuple[str, ...], ...]:

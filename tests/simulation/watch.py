@@ -59,7 +59,6 @@ class Watcher(Witness):
         self._lives: Lives = None  # type: ignore[assignment]
         self._sent: dict[tuple[str, str], Event] = {}
         self._wishes: dict[Place, tuple[str, ...] | str] = {}
-        self._refused: set[tuple[str, str, str | None]] = set()
         self._scopes: dict[tuple[str, str, str], tuple[str | None, int]] = {}
         self._wanted_ms: dict[Place, int] = {}
         self._ends: dict[RunKey, EndedRun] = {}
@@ -155,17 +154,11 @@ class Watcher(Witness):
             self.problem(f"{command.emoji} is set on {command.message} while {wish} is wanted")
         elif command.op is Op.CLEAR and wish:
             self.problem(f"{command.message} is cleared while {wish} is wanted")
-        elif command.op is Op.REMOVE and wish and command.emoji == wish[0]:
-            if (record.account, command.conversation, command.emoji) not in self._refused:
-                self.problem(f"{command.emoji} is removed from {command.message} while it is wanted")
-        elif command.op is Op.REMOVE and wish and not self._doubtful(record):
-            showing = self._truth.marks.get((record.account, command.conversation, command.message), {})
-            if not any(emoji in showing for emoji in wish):
-                self.problem(f"{command.emoji} is removed from {command.message} before one of {wish} is there")
-
-    def _doubtful(self, record: CallRecord) -> bool:
-        """Whether anything has failed there that livesign cannot know the end of."""
-        return bool(self._fault_ms[record.account]) and not self.world.calm
+        elif command.op is Op.REMOVE and wish and not self._fault_ms[record.account]:
+            marks = self._truth.marks.get((record.account, command.conversation, command.message), {})
+            newest = bool(marks) and max(marks.values()) == marks.get(command.emoji or "")
+            if newest and not any(emoji in marks and emoji != command.emoji for emoji in wish):
+                self.problem(f"{command.emoji} is removed from {command.message} before another mark is there")
 
     def _check_after_the_end(self, record: CallRecord, place: Place, life: Life) -> None:
         command, status = record.command, life.policy.status
@@ -195,7 +188,9 @@ class Watcher(Witness):
         if command.op is Op.TYPING_START:
             if wish not in (None, "TypeStart"):
                 self.problem(f"typing is started in {place} although the last word was {wish}")
-            if not self._may_type(place, self._awake_ms) and not self._troubled(account):
+            if self._may_type(place, self._awake_ms):
+                self._wanted_ms[place] = self._now_ms
+            elif not self._troubled(account):
                 self.problem(f"typing is started in {place} and nobody may want it")
         elif wish not in (None, "TypeStop"):
             self.problem(f"typing is stopped in {place} although the last word was {wish}")
@@ -206,8 +201,9 @@ class Watcher(Witness):
         if outcome.kind is not OutcomeKind.OK or slow:
             self._fault_ms[record.account] = self._now_ms
             self._count_fault(record, outcome, applied, slow)
-        if not outcome.happened:
-            self._refused.add((record.account, record.command.conversation, record.command.emoji))
+        if record.command.op is Op.TYPING_START:
+            for life in self._lives.in_conversation(record.account, record.command.conversation):
+                life.start_ended(self._awake_ms)
 
     def _count_fault(self, record: CallRecord, outcome: Outcome, applied: bool, slow: bool) -> None:
         kind = outcome.kind.value
@@ -238,7 +234,7 @@ class Watcher(Witness):
             return
         if reply.result == "duplicate" and not isinstance(event, events.Received):
             self.faults["duplicate_event"] += 1
-            if (client, reply.id) not in self._applied:
+            if (client, reply.id) not in self._applied and not self._troubled(""):
                 self.problem(f"{client}: {event} was never applied, and is called a duplicate")
             return
         self._acknowledged(client, event, reply)
@@ -308,7 +304,8 @@ class Watcher(Witness):
         rules = self._truth.accounts[account].spec.rules
         for (owner, where, _), (thread, started_ms) in self._scopes.items():
             if (owner, where) == (account, conversation) and f"typing {thread}" == target:
-                if now_ms <= started_ms + 60_000 + PROMPT_MS:
+                ttl_ms = self._simulation.config.policy(account, conversation).typing.ttl_ms
+                if now_ms <= started_ms + ttl_ms + PROMPT_MS:
                     return True
         for life in self._lives.in_conversation(account, conversation):
             thread = life.thread if rules.typing_in_threads else None
@@ -316,7 +313,7 @@ class Watcher(Witness):
                 continue
             ttl_ms = life.policy.typing.ttl_ms
             lasts = any(now_ms <= at_ms + life.policy.status.span_max_ms + ttl_ms for at_ms in life.spans.values())
-            if lasts or now_ms <= life.sign_ms + ttl_ms + PROMPT_MS:
+            if lasts or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + PROMPT_MS:
                 return True
         return False
 

@@ -45,8 +45,11 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
             found.append({**rule, "nth": _numbers(rng, calls, share / 2)})
             rule["retry_after_ms"] = rng.choice((0, 900, 5_000, 40_000))
             rule["scope"] = rng.choice(("account", "conversation", "route", None))
-        if outcome in ("hang", "transient"):
+        if outcome == "hang":
             found.append({**rule, "nth": _numbers(rng, calls, share), "applied": True})
+        elif outcome == "transient":  # a typing start that failed so is taken as not made, by decision
+            for op in ("set", "remove", "clear", "typing_stop"):
+                found.append({**rule, "op": op, "nth": _numbers(rng, calls // 3, share), "applied": True})
         found.append(rule)
     if rng.random() < 0.15 * badness:
         found.append({**base, "nth": [rng.randrange(calls)], "outcome": "auth"})
@@ -61,7 +64,7 @@ def _windows(rng: random.Random, base: Rule, storm_ms: int, badness: float) -> l
         until_ms = min(storm_ms, from_ms + rng.choice((3_000, 20_000, 120_000)))
         outcome = rng.choice(("transient", "hang", "transient"))
         rule = {**base, "from_ms": from_ms, "until_ms": until_ms, "outcome": outcome}
-        found.append({**rule, "applied": True} if rng.random() < 0.3 else rule)
+        found.append({**rule, "applied": True} if outcome == "hang" and rng.random() < 0.5 else rule)
     if rng.random() < 0.5 * badness:
         from_ms = rng.randrange(storm_ms)
         found.append({**base, "from_ms": from_ms, "until_ms": from_ms + 30_000, "latency_ms": rng.choice((400, 4_000))})

@@ -55,6 +55,8 @@ def make(seed: int) -> World:
     platform: Tree = {"latency_ms": rng.choice((0, 30, 120))}
     if not calm:
         faults = weather.steps(rng, rows, clients, storm_ms, badness) + _reloads(rng, config, storm_ms)
+        slept_ms = sum(row[1]["ms"] for row in faults if isinstance(row[1], dict) and row[1]["type"] == "@suspend")
+        storm_ms += slept_ms
         calls = max(40, 2 * len(rows) // len(accounts))
         platform["rules"] = weather.rules(rng, accounts, storm_ms, calls, badness)
         rows = _disorder(rng, rows)
@@ -115,7 +117,7 @@ def _calm(config: Tree, clients: list[str], storm_ms: int) -> list[Row]:
     fresh = copy.deepcopy(config)
     for account in fresh["accounts"].values():
         account["token"] = "another"
-    rows: list[Row] = [[storm_ms, "@boot"]]
+    rows: list[Row] = [[storm_ms, "@boot"], [storm_ms + 60_000, "@boot"]]
     rows += [[storm_ms, "@client_lost", client] for client in clients]
     return [*rows, [storm_ms, {"type": "@reload", "config": fresh}]]
 
