@@ -54,7 +54,7 @@ from actors.router import (
     RouterState,
     StartConversation,
 )
-from actors.runtime import Actor, ActorRef, ChildSpec, DuplicateKeyError, Runtime, Supervisor
+from actors.runtime import Actor, ActorRef, Backoff, ChildSpec, DuplicateKeyError, Runtime, Supervisor
 from actors.subscribers import Subscribers
 
 PortFor = Callable[[Account], PlatformPort]
@@ -106,7 +106,10 @@ class Root(Supervisor):
     """Top of the tree. Accounts and router come back whatever happens: a fault of one is not the end of the others."""
 
     intensity = 1_000_000_000
-    """Never given up; the back-off keeps a lasting fault from burning the machine."""
+    """Never given up."""
+    backoff = Backoff(first_ms=20, max_ms=250, jitter=0.2, reset_ms=10_000)
+    """Short, for every account waits for the router: one client's poison must not stall all bots for long. A message that
+    failed does not come back, so this is no hot loop."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__()
@@ -211,7 +214,7 @@ class Application:
 
     def start(self) -> None:
         """Take over what an earlier process has left, start the tree, and wait until it stands."""
-        recover(self._ledger.load(), self.config, self.parts, self.runtime.clock.now_ms())
+        recover(self._ledger.load(), self.config, self.parts, self.runtime.clock.now_ms(), self.runtime.clock.wall_ms())
         self._root = self.runtime.spawn(Root, self.parts, key="root")
         self._router = self._root.ask(WhoRoutes())
 
@@ -245,8 +248,13 @@ class Application:
         self.config = change.config
         self.parts.router.runs.use_policies(change.config.policy)
         self.parts.router.policy_for = change.config.policy
-        for name in change.changed:
-            account, held = change.config.accounts[name], self.parts.accounts[name]
+        for name in (*change.changed, *change.added):
+            account, held = change.config.accounts[name], self.parts.accounts.get(name)
+            if held is None:
+                held = self.parts.accounts[name] = self._account_io(account)
+                assert self._root is not None
+                self._root.tell(StartAccount(held))
+                continue
             held.port.close()
             held.port = self._port_for(account)
             held.deadline_ms = account.calls.deadline_ms
@@ -255,10 +263,6 @@ class Application:
             ref = self.runtime.lookup(io_key(name))
             if ref is not None:
                 ref.tell(Revive())
-        for name in change.added:
-            self.parts.accounts[name] = self._account_io(change.config.accounts[name])
-            assert self._root is not None
-            self._root.tell(StartAccount(self.parts.accounts[name]))
         self.parts.router.accounts = tuple(change.config.accounts)
         for name in change.removed:
             self._tell_router(EndAccount(name))

@@ -189,7 +189,7 @@ class ReactionActor(Actor):
         machine = self._state.reactions.get(run)
         older: ReactionMachine | None = None
         if machine is None:
-            if isinstance(event, (*events.TERMINAL_EVENTS, events.Clear, events.Restore, events.Sent)):
+            if isinstance(event, (events.Clear, events.Restore, events.Sent)):
                 return
             machine = self._state.reactions[run] = ReactionMachine(info)
             older = self._take_over(info)

@@ -37,6 +37,8 @@ class RunRow:
     mentioned: bool | None = None
     kind: str | None = None
     """Direct, mentioned and kind choose the settings of the run that takes over."""
+    opened_wall_ms: int = 0
+    """When it was opened, by the wall clock: the age of a run outlives its process."""
 
 
 @dataclass(slots=True)

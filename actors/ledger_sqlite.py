@@ -282,14 +282,14 @@ def _commit(connection: sqlite3.Connection, batch: Mapping[Row, Any]) -> None:
 def _encode_run(row: RunRow) -> bytes:
     info = row.info
     flags = (info.ack_allowed, info.status_allowed, info.forum, row.events_only, row.direct, row.mentioned)
-    return msgspec.msgpack.encode((info.message, info.thread, row.lease_ms, row.kind, flags))
+    return msgspec.msgpack.encode((info.message, info.thread, row.lease_ms, row.kind, flags, row.opened_wall_ms))
 
 
 def _decode_run(key: RunKey, data: bytes) -> RunRow:
-    message, thread, lease_ms, kind, flags = msgspec.msgpack.decode(data)
+    message, thread, lease_ms, kind, flags, opened_wall_ms = msgspec.msgpack.decode(data)
     ack, status, forum, events_only, direct, mentioned = flags
     info = RunInfo(key, message, thread, Policy(), ack, status, forum)
-    return RunRow(info, lease_ms, events_only, direct, mentioned, kind)
+    return RunRow(info, lease_ms, events_only, direct, mentioned, kind, opened_wall_ms)
 
 
 def _contents(connection: sqlite3.Connection) -> Contents:

@@ -16,7 +16,7 @@ from actors.presence.terms import Rank
 from actors.router import Adopted
 
 
-def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> None:
+def recover(contents: Contents, config: Config, parts: Parts, now_ms: int, wall_ms: int) -> None:
     """Fill lanes and run table from the ledger, before any actor runs."""
     router = parts.router
     for key, (outcome, reason, _) in contents.ended.items():
@@ -29,7 +29,8 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int) -> No
             continue
         policy = config.policy(key.account, key.conversation, row.direct, row.mentioned, row.kind)
         row.info = replace(row.info, policy=policy)
-        router.runs.adopt(row.info, row.lease_ms, row.events_only, now_ms)
+        age_ms = max(0, wall_ms - row.opened_wall_ms) if row.opened_wall_ms else 0
+        router.runs.adopt(row.info, row.lease_ms, row.events_only, age_ms, now_ms)
         if row.info.message is not None:
             owners[Place(key.account, key.conversation, row.info.message)] = row
     shown = {

@@ -189,6 +189,7 @@ class RouterActor(Actor):
                 self._end_all(reason)
             case EndAccount(account):
                 self._end_runs([key for key in self._runs.open if key.account == account], "account removed")
+                self._end_scopes(account)
             case Changed(account, conversation, target):
                 self._changed(RunKey(account, conversation, target))
             case Subscription():
@@ -343,6 +344,7 @@ class RouterActor(Actor):
             received.direct if received is not None else None,
             received.mentioned if received is not None else None,
             received.kind if received is not None else None,
+            self.clock.wall_ms(),
         )
 
     def _adopt(self, adopted: Adopted) -> None:
@@ -498,7 +500,7 @@ class RouterActor(Actor):
         if not isinstance(message, FromClient):
             if fails <= FAILS_MAX:
                 self.on_receive(message)
-        elif fails == 1 and is_terminal(message.event):
+        elif fails == 1 and (is_terminal(message.event) or isinstance(message.event, events.Clear)):
             self._crashed_terminal(message)
         else:
             self._reject(message, "limit", None, "livesign failed on this event and has not applied it: send it again")
@@ -521,6 +523,17 @@ class RouterActor(Actor):
         for info in self._runs.settling():
             self._deliver(info.key[:2], Deliver(info, events.Clear(conversation=info.key.conversation)))
         self._end_runs(list(self._runs.open), reason)
+        self._end_scopes(None)
+
+    def _end_scopes(self, account: str | None) -> None:
+        """Stop the bare indicators of an account (None: of all)."""
+        for place, entry in list(self._state.conversations.items()):
+            if account not in (None, place[0]):
+                continue
+            for thread, machine in list(entry.state.typing.items()):
+                for scope in machine.scopes:
+                    stop = events.TypingStop(conversation=place[1], thread=thread, scope=scope)
+                    self._deliver(place, Deliver(None, stop))
 
     def _end_runs(self, keys: list[RunKey], reason: str) -> None:
         for key in keys:

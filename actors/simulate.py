@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from actors.application import Application
+from actors.application import DRAIN_POLL_MS, Application
 from actors.config import Account, ConfigError, load, reload
 from actors.fault_plan import Crash, Saboteur
 from actors.ledger import MemoryLedger
@@ -132,6 +132,8 @@ class Simulation:
         self._ports: list[ScriptedPlatform] = []
         self._queue: list[tuple[int, int, Step]] = []
         self._number = 0
+        self._exit = False
+        """The drain of a shutdown is over."""
         self._runtime = Runtime(ManualDriver(), self.clock, name="simulation")
 
     @property
@@ -160,6 +162,11 @@ class Simulation:
 
     def _go_to(self, t_ms: int) -> None:
         at_ms = max(t_ms - self.world.away_ms, self.clock.now_ms())
+        while self.app is not None and self.app.stopping and self.clock.now_ms() < at_ms:
+            # The process ends as soon as its drain is over, in between two steps.
+            self.app.runtime.run_until(min(at_ms, self.clock.now_ms() + DRAIN_POLL_MS))
+            if self._exit:
+                self._down()
         if self.app is not None:
             self.app.runtime.run_until(at_ms)
         else:
@@ -205,6 +212,7 @@ class Simulation:
             port.abandon()
         self._collect(app)
         self.app = None
+        self._exit = False
         self._connected.clear()
         self._sessions.clear()
         self.witness.died()
@@ -222,6 +230,8 @@ class Simulation:
             self._send(step.client, step.what)
         if self.app is not None:
             self.app.runtime.run_until_idle()
+        if self._exit:
+            self._down()
 
     def _send(self, client: str, what: Event | DecodeError) -> None:
         if self.app is None:
@@ -282,8 +292,6 @@ class Simulation:
                 self._push(Step(step.t_ms + args.get("down_ms", 0), step.client, Control("@boot", {})))
             case "@boot":
                 self._boot()
-            case "@exit":
-                self._down()
             case "@shutdown":
                 self._shut_down(bool(args.get("leave", False)))
             case "@reload":
@@ -305,9 +313,9 @@ class Simulation:
             app.shut_down(self.config.shutdown_budget_ms, self._exited)
 
     def _exited(self, clean: bool) -> None:
-        """The drain is over. The process ends as its own step, outside of the actor that tells."""
+        """The drain is over. The process ends outside of the actor that tells."""
         self.exits.append((self.now_ms, 0 if clean else 1))
-        self._push(Step(self.now_ms, "", Control("@exit", {})))
+        self._exit = True
 
     def _reload(self, tree: Any) -> None:
         try:

@@ -382,6 +382,88 @@ def test_a_thread_that_is_gone_ends_typing_there_and_in_no_other_thread() -> Non
     assert_nothing_left(result)
 
 
+def test_an_account_that_a_reload_removes_and_another_adds_works_again() -> None:
+    other = {"accounts": {"b": {"platform": "sandbox"}}}
+    result = play(
+        received(0, account="a"), [1_000, "@reload", {"config": other}], [3_000, "@reload", {"config": SANDBOX}],
+        received(5_000, "m2", account="a"), event(6_000, "done", "m2", account="a"),
+    )  # fmt: skip
+    assert outcomes(result) == {"m1": ("cancelled", "account removed"), "m2": ("done", None)}
+    assert (6_000, "set", "👍") in calls(result, "m2")
+    assert_nothing_left(result)
+
+
+@pytest.mark.parametrize(
+    "end", [[5_000, "@shutdown"], [5_000, "@reload", {"config": {"accounts": {"b": {"platform": "sandbox"}}}}]]
+)
+def test_bare_scopes_end_with_the_process_and_with_their_account(end: list[Any]) -> None:
+    start = [0, {"type": "typing_start", "conversation": "c", "scope": "s"}]
+    result = play(start, end, config={"accounts": {"a": {"platform": "sandbox", "typing_lifetime_ms": 0}}})
+    assert typing(result)[-1] == (5_000, "stop")
+    assert [code for _, code in result.exits] == ([0] if end[1] == "@shutdown" else [])
+    assert_nothing_left(result)
+
+
+def test_a_process_whose_drain_takes_time_ends_then_and_can_be_started_again() -> None:
+    result = play(
+        received(0), [5_000, "@shutdown"], [6_000, "@boot"], received(7_000, "m2"), event(9_000, "done", "m2"),
+        latency_ms=400,
+    )  # fmt: skip
+    ((ended_ms, code),) = result.exits
+    assert (5_400 <= ended_ms <= 5_420, code) == (True, 0)
+    assert outcomes(result)["m2"] == ("done", None)
+    assert_nothing_left(result)
+
+
+def test_a_process_that_has_exited_makes_no_call_any_more() -> None:
+    result = play(received(0), [5_000, "@shutdown"], rules=[{"from_ms": 4_000, "outcome": "transient"}])
+    ((ended_ms, code),) = result.exits
+    assert (ended_ms, code) == (15_000, 1)
+    assert max(call.t_ms for call in result.world.calls) <= ended_ms
+    assert result.actors == 0
+
+
+def test_a_run_whose_first_event_was_lost_in_a_crash_still_shows_its_end() -> None:
+    result = play([0, "@crash", {"actor": "reaction", "on": "received"}], received(10), event(8_000, "done"))
+    assert calls(result) == [(8_000, "set", "👍"), (9_500, "clear", None)]
+    assert_nothing_left(result)
+
+
+def test_a_router_that_keeps_failing_does_not_stall_the_others_for_long() -> None:
+    steps = [[n * 10, {**received(0)[1], "conversation": f"c{n}"}] for n in range(15)]
+    result = play([0, "@crash", {"actor": "router", "times": 10}], *steps, until_ms=20_000)
+    assert min(call.t_ms for call in result.world.calls) < 3_000
+
+
+def test_a_second_merge_takes_the_place_of_the_first() -> None:
+    result = play(
+        received(0, "x"), received(0, "y"), received(0), event(100, "merged", into="x"), event(200, "merged", into="y"),
+        event(1_000, "done", "x"), event(5_000, "error", "y", reason="r"),
+    )  # fmt: skip
+    assert outcomes(result) == {"x": ("done", None), "y": ("error", "r"), "m1": ("error", "r")}
+
+
+def test_a_run_without_marks_has_nothing_to_restore_after_its_end() -> None:
+    result = play(received(0, mentioned=False), event(10, "done"), event(20_000, "restore", id="1"))
+    assert [reply.result for _, _, reply in result.replies] == ["late"]  # type: ignore[attr-defined]
+
+
+def test_the_stall_clocks_and_the_age_of_a_run_go_on_in_the_next_process() -> None:
+    result = play(
+        received(0), event(100, "thinking"), [5_000, "@kill_restart", {"down_ms": 2_000}], received(9_000),
+        config={"lease": {"run_max_ms": 60_000}},
+    )  # fmt: skip
+    assert [(t_ms, emoji) for t_ms, _, emoji in calls(result) if t_ms > 5_000][:2] == [(17_000, "🥱"), (37_000, "😨")]
+    (row,) = result.runs
+    assert (row["reason"], row["opened_ms"], row["ended_ms"]) == ("run_max", 0, 60_000)
+
+
+def test_a_clear_that_the_router_failed_on_still_ends_its_run() -> None:
+    result = play(received(0), [4_000, "@crash", {"actor": "router", "on": "clear"}], event(7_000, "clear", id="1"))
+    assert outcomes(result) == {"m1": ("error", "crashed_terminal")}
+    assert_nothing_left(result)
+
+
 def test_a_bare_scope_types_without_a_run_and_ends_with_its_ttl() -> None:
     start = [0, {"type": "typing_start", "conversation": "c", "scope": "s", "id": "1"}]
     result = play(start, until_ms=200_000)

@@ -184,11 +184,7 @@ class Lanes:
         entry = self._table.mark(conversation, message)
         if entry is None:
             entry = self._table.add_mark(conversation, message)
-        entry.lane.show((emoji,), Rank.PHASE, now_ms)
-        proposal = entry.lane.next_command(now_ms)
-        if proposal is not None:
-            entry.lane.begin(proposal[0], now_ms)
-            entry.lane.end(Outcome(OutcomeKind.OK, handle), now_ms)
+        entry.lane.adopt(emoji, handle, now_ms)
         self._calls.place(entry, now_ms)
 
     def adopt_typing(self, conversation: str, thread: str | None, now_ms: int) -> None:

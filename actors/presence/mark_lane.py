@@ -109,6 +109,13 @@ class MarkLane:
         self._plan.wish = wish
         return self._report(wish)
 
+    def adopt(self, emoji: str, handle: str | None, now_ms: int) -> None:
+        """An earlier process has left this mark on the message: it is there, and wanted for now."""
+        if self._plan.rules.reactions == "replace":
+            self._forget_all()
+        self._marks.confirm(emoji, handle)
+        self.show((emoji,), Rank.PHASE, now_ms)
+
     def release(self) -> None:
         """The run is over: what shows then may stay, and the lane can be dropped when it has settled."""
         self._released = True

@@ -202,6 +202,7 @@ class RunTable:
             if run.children is not None and run.children.pop(event.child, None) is not None and not event.ok:
                 run.child_failed = True
         elif isinstance(event, events.Merged):
+            self._leave(run)
             into = self.open[RunKey(run.key.account, run.key.conversation, event.into)]
             run.merged_into = into.key
             into.followers = [*(into.followers or ()), run.key]
@@ -228,6 +229,13 @@ class RunTable:
         decision.touched.append(run.key)
         if run.done is not None and not run.children:
             self._finish_done(run, now_ms, decision)
+
+    def _leave(self, run: Run) -> None:
+        """It follows nobody any more."""
+        into = self.open.get(run.merged_into) if run.merged_into is not None else None
+        if into is not None and into.followers is not None:
+            into.followers.remove(run.key)
+        run.merged_into = None
 
     def _finish_done(self, run: Run, now_ms: int, decision: Decision) -> None:
         assert run.done is not None
@@ -284,6 +292,7 @@ class RunTable:
             settling = self._by_message.get(slot) == key
             if settling:
                 del self._by_message[slot]
+        settling = settling and (info.ack_allowed or info.status_allowed)
         sending_until_ms = now_ms + SENT_GRACE_MS if run.sending else 0
         self._remember(
             EndedRun(info, _OUTCOMES[type(event)], event.reason, run.opened_ms, now_ms, settling, sending_until_ms),
@@ -292,10 +301,7 @@ class RunTable:
         self.counters["runs_ended"] += 1
         decision.deliveries.append((info, event))
         decision.ended.append(key)
-        if run.merged_into is not None:
-            into = self.open.get(run.merged_into)
-            if into is not None and into.followers is not None:
-                into.followers.remove(key)
+        self._leave(run)
         for follower in run.followers or ():
             if follower in self.open:
                 follow = self.open[follower]
@@ -311,9 +317,10 @@ class RunTable:
             self._end(run, event, now_ms, decision)
         return decision
 
-    def adopt(self, info: RunInfo, lease_ms: int, events_only: bool, now_ms: int) -> None:
-        """An earlier process has left this run open: any event of it takes it over within ``lease.adopt_ms``."""
-        run = self.open[info.key] = Run(info, now_ms, lease_ms, events_only, now_ms)
+    def adopt(self, info: RunInfo, lease_ms: int, events_only: bool, age_ms: int, now_ms: int) -> None:
+        """An earlier process has left this run open, ``age_ms`` old: any event of it takes it over within
+        ``lease.adopt_ms``."""
+        run = self.open[info.key] = Run(info, now_ms - age_ms, lease_ms, events_only, now_ms)
         run.adopt_until_ms = now_ms + max(1, info.policy.lease.adopt_ms)
         if info.message is not None:
             self._by_message[RunKey(info.key.account, info.key.conversation, info.message)] = info.key

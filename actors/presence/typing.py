@@ -89,6 +89,11 @@ class TypingMachine:
         return self._calls.started
 
     @property
+    def scopes(self) -> list[str]:
+        """The bare scopes that are on here."""
+        return [key for key in self._wishes if isinstance(key, str)]
+
+    @property
     def runs(self) -> set[RunKey]:
         """The runs that are open here."""
         return {key for key in self._wishes if isinstance(key, RunKey)}

@@ -82,7 +82,7 @@ def _typing(account: Account, policy: Policy) -> Iterator[Look]:
     rules, typing = account.spec.rules, policy.typing
     if not rules.typing:
         return
-    if typing.mode == "instant":
+    if typing.mode == "instant" and not account.limits:
         yield Look(1_800, "typing at once", typing=True)
     if typing.mode in ("instant", "thinking"):
         yield Look(9_000, "typing while it thinks", typing=True)

@@ -69,6 +69,8 @@ class _Coda(Watcher):
             policy = self._simulation.config.policy(name, "fresh", False, True, None)
             message = "coda1" if since_ms < 80_000 else "coda2"
             marks = self._truth.marks.get((name, "fresh", message), {})
+            if account.limits:  # what is to be taken off may have to wait
+                marks = dict(sorted(marks.items(), key=lambda mark: mark[1])[-1:])
             typing = self._truth.typing.get((name, "fresh", "typing None"), 0) > self._now_ms
             for look in coda.looks(account, policy):
                 if look.t_ms != since_ms:

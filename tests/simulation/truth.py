@@ -35,7 +35,7 @@ class Truth:
         self.marks: dict[Place, dict[str, int]] = {}
         """(account, conversation, message): emoji and since when it shows."""
         self.was_set: dict[tuple[Place, str], int] = {}
-        """When a mark was put there last."""
+        """When a mark was put there last, and livesign was told so."""
         self.typing: dict[Place, int] = {}
         """(account, conversation, thread): until when the indicator lives."""
         self.left: set[Place] = set()
@@ -85,14 +85,16 @@ class Truth:
         lane = _lane(record)
         if self._flying.get(lane, (True, None))[1] is record:
             del self._flying[lane]
+        target = _target(record, self.accounts[record.account])
         if applied:
             self._apply(record, t_ms)
+        if outcome.happened and record.command.op is Op.SET:
+            self.was_set[target, record.command.emoji or ""] = t_ms
         kind = outcome.kind
         if kind is OutcomeKind.RATE_LIMITED:
             self._wait(record, outcome, t_ms)
-        target = _target(record, self.accounts[record.account])
         refusals = (OutcomeKind.GONE, OutcomeKind.FORBIDDEN, OutcomeKind.BAD_REQUEST, OutcomeKind.INVALID_REACTION)
-        if kind in refusals and record.command.op is not Op.TYPING_START:
+        if kind is OutcomeKind.GONE or (kind in refusals and record.command.op is not Op.TYPING_START):
             self.left.add(target)
         elif kind is OutcomeKind.ALREADY_DONE and not applied:
             self.left.add(target)  # the platform lies: whoever believes it is not to blame
@@ -118,7 +120,6 @@ class Truth:
             if rules.reactions == "replace":
                 marks.clear()
             marks[command.emoji or ""] = t_ms
-            self.was_set[place, command.emoji or ""] = t_ms
         elif command.op is Op.REMOVE:
             marks = self.marks.get(place, {})
             marks.pop(command.emoji or "", None)

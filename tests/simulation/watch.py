@@ -67,13 +67,23 @@ class Watcher(Witness):
         self._trouble_ms: Counter[str] = Counter()
         self._fault_ms: Counter[str] = Counter()
         self._looked_ms = 0
+        self._scope_ttl_ms: Counter[str] = Counter()
         self._applied: set[tuple[str, str]] = set()
         """Events that were acknowledged as taken in."""
+        self._repeated: set[tuple[str, str]] = set()
+        """Events that were sent again under the same id."""
 
     def attach(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._truth = Truth(simulation.config.accounts, self.problem)
+        self._note_ttls()
         self._lives = Lives(lambda: simulation.config)
+
+    def _note_ttls(self) -> None:
+        """Bare scopes keep the settings of their conversation, which may be older than the present ones."""
+        for name in self._truth.accounts:
+            ttl_ms = self._simulation.config.policy(name, "any").typing.ttl_ms
+            self._scope_ttl_ms[name] = max(self._scope_ttl_ms[name], ttl_ms)
 
     def problem(self, text: str) -> None:
         if len(self.problems) < PROBLEMS_MAX:
@@ -175,7 +185,7 @@ class Watcher(Witness):
             return
         chain = status.emoji[life.outcome]
         hold_ms = status.done_hold_ms if life.outcome == "done" else status.error_hold_ms
-        shown_ms = self._truth.marks.get(place, {}).get(chain[0])
+        shown_ms = self._truth.was_set.get((place, chain[0]))
         leaves = command.op is Op.CLEAR or (command.op is Op.REMOVE and command.emoji == chain[0])
         if leaves and shown_ms is not None and shown_ms >= life.ended_ms and self._now_ms < shown_ms + hold_ms:
             if place not in self._truth.left:
@@ -241,7 +251,8 @@ class Watcher(Witness):
 
     def _acknowledged(self, client: str, event: Event, reply: Ack) -> None:
         again = (client, reply.id) in self._applied
-        self._applied.add((client, reply.id))
+        if reply.result != "duplicate" or (client, reply.id) not in self._repeated:
+            self._applied.add((client, reply.id))
         if again:
             if reply.result != "duplicate":
                 self.problem(f"{client}: {event} is applied twice: {reply.result}")
@@ -253,6 +264,8 @@ class Watcher(Witness):
         place = (event.account or "", event.conversation or "", event.message)
         if isinstance(event, events.Clear | events.Restore):
             self._touched[place] = self._awake_ms
+        if reply.result == "duplicate" and (client, reply.id) in self._repeated and self._troubled(""):
+            return  # it is answered before the first of them was taken in
         expected = self._lives.acknowledged(event, client, self._awake_ms)
         if reply.result not in expected:
             self.problem(f"{client}: {event} is called {reply.result}, it is {expected}")
@@ -304,8 +317,7 @@ class Watcher(Witness):
         rules = self._truth.accounts[account].spec.rules
         for (owner, where, _), (thread, started_ms) in self._scopes.items():
             if (owner, where) == (account, conversation) and f"typing {thread}" == target:
-                ttl_ms = self._simulation.config.policy(account, conversation).typing.ttl_ms
-                if now_ms <= started_ms + ttl_ms + PROMPT_MS:
+                if now_ms <= started_ms + self._scope_ttl_ms[account] + PROMPT_MS:
                     return True
         for life in self._lives.in_conversation(account, conversation):
             thread = life.thread if rules.typing_in_threads else None
@@ -330,6 +342,7 @@ class Watcher(Witness):
             if event.id is not None:
                 if (step.client, event.id) in self._sent:
                     self.faults["event_repeated"] += 1
+                    self._repeated.add((step.client, event.id))
                 self._sent[step.client, event.id] = event
 
     def _control(self, step: Step, control: Control) -> None:
@@ -351,6 +364,7 @@ class Watcher(Witness):
         if isinstance(step.what, Control) and step.what.name == "@reload":
             self._truth.accounts = self._simulation.config.accounts
             self._truth.forget_calls_counted()
+            self._note_ttls()
         self._check_news()
         if self._now_ms - self._looked_ms >= LOOK_MS:
             self._looked_ms = self._now_ms

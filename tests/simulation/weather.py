@@ -51,7 +51,7 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
             for op in ("set", "remove", "clear", "typing_stop"):
                 found.append({**rule, "op": op, "nth": _numbers(rng, calls // 3, share), "applied": True})
         found.append(rule)
-    if rng.random() < 0.15 * badness:
+    if rng.random() < 0.7 * badness:
         found.append({**base, "nth": [rng.randrange(calls)], "outcome": "auth"})
     return found
 

@@ -1,0 +1,147 @@
+"""Simulated worlds: ``python -m tests.simulation --seconds N [--json]``, ``--seed S [--shrink]``, ``--file FILE``.
+
+Runs worlds of fresh seeds (from the clock, or from ``--first-seed``) for so many seconds, and prints simulated hours, events,
+calls, faults by kind and violations. The exit code is 1 if anything was violated, or if a run of 60 seconds and more
+did not meet its floors: so many events, and so many faults of each kind, for every minute.
+
+A failing seed prints the one command that runs it again. ``--shrink`` makes it small and writes a scenario file, which
+``livesign simulate FILE`` shows and ``--file FILE`` checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.simulation import shrink, trial, worlds
+from tests.simulation.worlds import CALM_MS, World
+
+EVENTS_PER_MINUTE = 60_000
+FAULTS_PER_MINUTE = 25
+"""Floors with room for a slow machine; the aims are 200,000 and 100."""
+KINDS = (
+    "slow_answer", "very_slow_answer", "unknown", "answer_lost_effect_kept", "already_done", "gone", "forbidden",
+    "invalid_reaction", "transient", "bad_request", "rate_limited_untold", "rate_limited_account",
+    "rate_limited_conversation", "rate_limited_route", "rate_limited_unsaid", "auth", "crash_reaction", "crash_typing",
+    "crash_conversation", "crash_io", "crash_router", "client_lost", "event_repeated", "kill_restart", "suspend",
+    "clock_jump", "reload", "shutdown", "shutdown_leave",
+)  # fmt: skip
+"""Every kind of fault that a run has to cover."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--first-seed", type=int, help="begin with this seed and go on with the next ones")
+    parser.add_argument("--seed", type=int, action="append", help="only this seed; may be given several times")
+    parser.add_argument("--file", type=Path, help="a scenario file that was written by --shrink")
+    parser.add_argument("--shrink", action="store_true", help="make failing worlds small and write them down")
+    parser.add_argument("--out", type=Path, default=Path(), help="where --shrink writes")
+    parser.add_argument("--stop", action="store_true", help="stop at the first violation")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.file is not None:
+        return _show(trial.run(_from_file(options.file)), options)
+    total = Total()
+    start_s = time.monotonic()
+    for seed in options.seed or _seeds(options.first_seed):
+        world = worlds.make(seed)
+        report = trial.run(world)
+        total.add(report)
+        if report.problems:
+            _tell(world, report, options)
+            if options.stop:
+                break
+        if options.seed is None and time.monotonic() - start_s >= options.seconds:
+            break
+    total.seconds = time.monotonic() - start_s
+    print(json.dumps(total.to_json(), indent=None if options.json else 2))
+    short = total.short() if options.seed is None and options.seconds >= 60 and not options.stop else []
+    for each in short:
+        print(f"not enough: {each}", file=sys.stderr)
+    return 1 if total.violations or short else 0
+
+
+def _seeds(first: int | None) -> Any:
+    seed = time.time_ns() // 1_000_000 % 1_000_000_000 if first is None else first
+    while True:
+        yield seed
+        seed += 1
+
+
+def _tell(world: World, report: trial.Report, options: argparse.Namespace) -> None:
+    """The one command that runs this world again, what it violates, and its small form if asked for."""
+    print(f"seed {world.seed} fails: python -m tests.simulation --seed {world.seed} --shrink", file=sys.stderr)
+    for problem in report.problems[:5]:
+        print(f"  {problem}", file=sys.stderr)
+    if options.shrink:
+        small = shrink.shrink(world, report.problems[0])
+        path = options.out / f"seed-{world.seed}.json"
+        path.write_text(json.dumps(small.tree, ensure_ascii=False, indent=1))
+        print(f"  {len(small.tree['events'])} steps in {path}: livesign simulate {path}", file=sys.stderr)
+
+
+def _from_file(path: Path) -> World:
+    tree = json.loads(path.read_text())
+    coda_ms = tree["until_ms"] - worlds.coda.LENGTH_MS
+    return World(tree["seed"], tree, coda_ms - CALM_MS, coda_ms, calm=not tree["platform"].get("rules"))
+
+
+def _show(report: trial.Report, options: argparse.Namespace) -> int:
+    for problem in report.problems:
+        print(problem)
+    print(f"{report.events} events, {report.calls} calls, {len(report.problems)} violations")
+    return 1 if report.problems else 0
+
+
+class Total:
+    """The sum of many reports."""
+
+    def __init__(self) -> None:
+        self.worlds = self.events = self.calls = self.runs = self.storm_ms = 0
+        self.seconds = 0.0
+        self.faults: Counter[str] = Counter()
+        self.violations: dict[int, list[str]] = {}
+
+    def add(self, report: trial.Report) -> None:
+        self.worlds += 1
+        self.events += report.events
+        self.calls += report.calls
+        self.runs += report.runs
+        self.storm_ms += report.storm_ms
+        self.faults.update(report.faults)
+        if report.problems:
+            self.violations[report.seed] = report.problems
+
+    def short(self) -> list[str]:
+        """Floors that were not reached."""
+        minutes = self.seconds / 60
+        found = []
+        if self.events < EVENTS_PER_MINUTE * minutes:
+            found.append(f"{self.events} events")
+        return found + [
+            f"{self.faults[kind]} of {kind}" for kind in KINDS if self.faults[kind] < FAULTS_PER_MINUTE * minutes
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data. Hours are those of the storms; the day of calm after each is not counted."""
+        return {
+            "seconds": round(self.seconds, 1),
+            "worlds": self.worlds,
+            "simulated_hours": round(self.storm_ms / 3_600_000, 1),
+            "events": self.events,
+            "calls": self.calls,
+            "runs": self.runs,
+            "faults": dict(sorted(self.faults.items())),
+            "violations": self.violations,
+        }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
