@@ -27,16 +27,8 @@ from actors.messages import FromClient, SessionDown, SessionUp, Subscription, Su
 from actors.parts import Parts
 from actors.platform_io import (
     AccountIO,
-    AnswersLost,
-    CallEnded,
     PlatformIOActor,
-    Release,
-    Retold,
     Revive,
-    ShowMark,
-    TypeStart,
-    TypeStop,
-    TypeWithdraw,
 )
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Lanes
@@ -142,10 +134,10 @@ class Root(Supervisor):
             return
         if child.id == ROUTER:
             ref.tell(RouterFailedOn(message))
-        elif isinstance(message, ShowMark | TypeStart | TypeStop | TypeWithdraw | Release | CallEnded):
-            ref.tell(Retold(message))
-        elif isinstance(message, Retold) and isinstance(message.message, CallEnded):
-            ref.tell(AnswersLost())
+        elif child.cls is PlatformIOActor:
+            again = self._parts.accounts[child.args[0].name].retold(message)
+            if again is not None:
+                ref.tell(again)
 
 
 class ShutdownActor(Actor):

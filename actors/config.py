@@ -172,6 +172,9 @@ def _build(raw: object, source: Source, report: Report) -> Config:
     for name, own in tree.accounts.items():
         if built := build_account(name, tree.top, own, tree.blocks, source, report):
             accounts[name], selectors[name] = built
+    for key in ("metrics.listen", "web.listen"):
+        if value_of(tree.top, key):
+            report.warning(key, "is not available in this version: nothing listens there")
     server = build_server(tree, tree.accounts, source, report)
     report.check()
     top = tree.top

@@ -40,6 +40,8 @@ class Dialogue:
         self._put = put
         self.grant = grant
         self.session: Session | None = None
+        self._refused = False
+        """Whether an event was refused: the first one of a connection is a warning, the rest is for debugging."""
         self.owed = 0
         """Events with an id that the router has not answered yet."""
         self.pings = False
@@ -65,7 +67,7 @@ class Dialogue:
         """Handle what the decoder gave. Returns the reason to close the connection, if there is one."""
         if isinstance(item, DecodeError):
             self._context.counters["events_rejected"] += 1
-            self._put(item.reply())
+            self._refuse(item.reply())
             return item.detail if item.fatal or self.grant is None else None
         session = self.session
         if session is None:
@@ -97,7 +99,10 @@ class Dialogue:
             self.owed -= 1
             if isinstance(reply, Rejected) and self.session is not None:
                 self.session.forget(reply.id)
-        self._put(reply)
+        if isinstance(reply, Rejected):
+            self._refuse(reply)
+        else:
+            self._put(reply)
 
     def leave(self) -> None:
         """The connection is gone."""
@@ -211,7 +216,15 @@ class Dialogue:
 
     def _reject(self, event: Event, code: Code, field: str, detail: str) -> None:
         self._context.counters["events_rejected"] += 1
-        self._put(Rejected(code=code, field=field, detail=detail, id=event.id))
+        self._refuse(Rejected(code=code, field=field, detail=detail, id=event.id))
+
+    def _refuse(self, rejected: Rejected) -> None:
+        """Say it to the client, and to the operator: a client that never reads does not know."""
+        level = logging.DEBUG if self._refused else logging.WARNING
+        self._refused = True
+        where = f" {rejected.field}" if rejected.field else ""
+        log.log(level, "%s: event refused: %s%s: %s", self._peer, rejected.code, where, rejected.detail)
+        self._put(rejected)
 
     def _turn_away(self, event: Event, code: Code, field: str, detail: str) -> str:
         self._reject(event, code, field, detail)

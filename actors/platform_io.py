@@ -9,8 +9,9 @@ Only if it fails on an answer twice, calls in flight count as outcome unknown.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -72,14 +73,21 @@ class CallEnded(Message, frozen=True):
     command: Command
 
 
-class Retold(Message, frozen=True):
-    """Told again by the supervisor, because the actor failed on it the first time."""
+Desire = ShowMark | TypeStart | TypeStop | TypeWithdraw | Release
+RETELL_MAX = 8
 
-    message: ShowMark | TypeStart | TypeStop | TypeWithdraw | Release | CallEnded
+
+class Retold(Message, frozen=True):
+    """Told again by the supervisor, because the actor has failed on it ``fails`` times.
+
+    A desire is forgotten if a newer one for the same lane was taken in meanwhile."""
+
+    message: Desire | CallEnded
+    fails: int = 1
 
 
 class AnswersLost(Message, frozen=True):
-    """The actor failed twice on an answer: nobody knows how the calls in flight ended."""
+    """The actor failed on an answer time and again: nobody knows how the calls in flight ended."""
 
 
 class Changed(Message, frozen=True):
@@ -106,6 +114,8 @@ class Wake(Message, frozen=True):
 
 WAKE = Wake()
 
+log = logging.getLogger("livesign")
+
 
 @dataclass(slots=True)
 class AccountIO:
@@ -119,6 +129,21 @@ class AccountIO:
     typing_deadline_ms: int = 3_000
     watched: Callable[[], bool] = lambda: False
     """Whether the router wants to hear of changes."""
+    failed: dict[tuple[str, str | None, bool], Message] = field(default_factory=dict)
+    """By lane: the desire on which the actor has failed, to be told again."""
+
+    def retold(self, message: Any) -> Message | None:
+        """What to tell the actor after it has failed on ``message``; None: nothing that could help."""
+        fails = 1
+        if isinstance(message, Retold):
+            message, fails = message.message, message.fails + 1
+        if isinstance(message, CallEnded):
+            return Retold(message, fails) if fails <= RETELL_MAX else AnswersLost()
+        if isinstance(message, Desire) and fails <= RETELL_MAX:
+            if fails == 1:
+                self.failed[_lane(message)] = message
+            return Retold(message, fails)
+        return message if isinstance(message, AnswersLost | Revive) else None
 
     def deadline_of(self, op: Op) -> int:
         typing = op in (Op.TYPING_START, Op.TYPING_STOP)
@@ -150,8 +175,14 @@ class PlatformIOActor(Actor):
         self._pump()
 
     def on_receive(self, message: Any) -> None:
-        if isinstance(message, Retold):
+        retold = isinstance(message, Retold)
+        if retold:
             message = message.message
+        if self._account.failed and isinstance(message, Desire):
+            failed = self._account.failed.get(_lane(message))
+            if retold and failed is not message:
+                return
+            self._account.failed.pop(_lane(message), None)
         self._report(self._take(message, self.now_ms))
         self._settle(message)
         self._taken += 1
@@ -166,7 +197,14 @@ class PlatformIOActor(Actor):
             case ShowMark(conversation, target, chain, rank, forum):
                 return lanes.show(conversation, target, chain, rank, now_ms, forum=forum)
             case CallEnded(call_id, outcome):
-                return lanes.end(call_id, outcome, now_ms)
+                stopped = lanes.stopped
+                reports = lanes.end(call_id, outcome, now_ms)
+                if lanes.stopped is not None and stopped is None:
+                    log.error(
+                        "account %s: the platform refuses its credentials (%s): nothing is sent for it any more. "
+                        "Correct them, then send SIGHUP or start again.", self._account.name, outcome.detail or "401",
+                    )  # fmt: skip
+                return reports
             case TypeStart(conversation, thread, token, forum, inbound):
                 return lanes.type_start(conversation, thread, token, now_ms, forum=forum, inbound=inbound)
             case TypeStop(conversation, thread):
@@ -189,6 +227,13 @@ class PlatformIOActor(Actor):
         now_ms = self.now_ms
         while (begin := self._lanes.next(now_ms)) is not None:
             self._call(begin)
+        reports = self._lanes.take_reports()
+        self._report(reports)
+        for report in reports:  # of wishes that ended without a call
+            if isinstance(report, MarkReport):
+                self._settle_marks(report.conversation, report.message, False)
+            else:
+                self._settle_typing(report.conversation, report.thread)
         wake_at_ms = self._lanes.wake_at_ms()
         if wake_at_ms is None:
             self.cancel("wake")
@@ -212,7 +257,6 @@ class PlatformIOActor(Actor):
 
     def _settle(self, message: Any) -> None:
         """Write down what is there now, where this message may have changed that."""
-        ledger = self._account.ledger
         about = message.command if isinstance(message, CallEnded) else message
         if isinstance(message, CallEnded) and self._account.watched():
             router = self.runtime.lookup(ROUTER)
@@ -220,14 +264,18 @@ class PlatformIOActor(Actor):
                 router.tell(Changed(self._account.name, about.conversation, about.message or ""))
         target = getattr(about, "message", None)
         if target is not None:
-            place = about.conversation, target
-            possible = self._lanes.possible(*place)
-            if possible is None or isinstance(message, CallEnded):
-                ledger.marks(*place, possible)
-        elif isinstance(message, (TypeStop, CallEnded)) and not self._lanes.keeps_typing(
-            about.conversation, about.thread
-        ):
-            ledger.typing_over(about.conversation, about.thread)
+            self._settle_marks(about.conversation, target, isinstance(message, CallEnded))
+        elif isinstance(message, (TypeStop, CallEnded)):
+            self._settle_typing(about.conversation, about.thread)
+
+    def _settle_marks(self, conversation: str, message: str, called: bool) -> None:
+        possible = self._lanes.possible(conversation, message)
+        if possible is None or called:
+            self._account.ledger.marks(conversation, message, possible)
+
+    def _settle_typing(self, conversation: str, thread: str | None) -> None:
+        if not self._lanes.keeps_typing(conversation, thread):
+            self._account.ledger.typing_over(conversation, thread)
 
     def _report(self, reports: Sequence[Report]) -> None:
         for report in reports:
@@ -236,6 +284,13 @@ class PlatformIOActor(Actor):
             ref = self.runtime.lookup(key)
             if ref is not None:
                 ref.tell(report)
+
+
+def _lane(desire: Desire) -> tuple[str, str | None, bool]:
+    """What the desire is about: a message's marks, or typing in a thread."""
+    if isinstance(desire, ShowMark | Release):
+        return desire.conversation, desire.message, True
+    return desire.conversation, desire.thread, False
 
 
 def _answer(ref: ActorRef[Any], call_id: int, command: Command, outcome: Outcome) -> None:

@@ -46,6 +46,9 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int, wall_
         account = parts.accounts.get(place.account)
         if account is not None:
             account.lanes.adopt_typing(place.conversation, place.target, now_ms)
+            if not account.lanes.keeps_typing(place.conversation, place.target):  # it ends by itself
+                account.ledger.typing_over(place.conversation, place.target)
+                continue
             if place not in targets:
                 account.lanes.type_stop(place.conversation, place.target, now_ms)
                 router.counters["repaired"] += 1

@@ -32,6 +32,8 @@ log = logging.getLogger("livesign")
 
 _LOOK_S = 1.0
 """How often it is seen whether the tree still stands."""
+SHOW_ALL = MappingProxyType({"ack": {"scope": "all"}, "ledger": {"path": ":memory:"}})
+"""Without a configuration: whoever tries things out wants to see marks, and no memory of yesterday's tries."""
 NO_CONFIGURATION = "no configuration given: one account on the built-in sandbox"
 _HINTS: Mapping[str, str] = MappingProxyType({
     "in use": "is livesign running already? Stop it, or set server.unix or server.tcp to another place",
@@ -44,7 +46,7 @@ def serve(source: str | None, *, leave: bool = False) -> int:
 
     ``leave``: a signal leaves what shows to a successor on the same ledger. Raises ConfigError before anything is started.
     """
-    config = load(source)
+    config = load(SHOW_ALL if source is None else source)
     for warning in config.warnings:
         log.warning("%s", warning)
     signals: Queue[int] = Queue()

@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of a table")
     parser.add_argument(
-        "--check", action="store_true", help=f"exit with 1 if a goal is missed by more than {TOLERANCE:.0%}"
+        "--check",
+        action="store_true",
+        help=f"exit with 1 if a goal is missed by more than {TOLERANCE:.0%}".replace("%", "%%"),
     )
     options = parser.parse_args(arguments)
     for name in options.scenario:

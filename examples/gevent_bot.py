@@ -1,7 +1,7 @@
 """A bot on gevent, whose hub livesign shares, on the chat service that comes with livesign: no account needed.
 
-    pip install livesign
-    python examples/gevent_bot.py
+pip install livesign
+python examples/gevent_bot.py
 """
 
 from gevent import monkey

@@ -1,18 +1,16 @@
-"""A LangGraph agent whose tools and model calls become marks, by a LangChain callback handler.
+"""A LangGraph agent whose tools and model calls become marks, by a LangChain callback handler. Its model is a fake.
 
-    pip install livesign langgraph
-    python examples/langgraph_agent.py
-
-The model is a fake; any LangChain chat model takes its place.
+pip install livesign langgraph
+python examples/langgraph_agent.py
 """
 
 import time
+from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 
@@ -23,15 +21,16 @@ class Marks(BaseCallbackHandler):
     """Tells a run what the graph does; tools may run side by side."""
 
     def __init__(self, run: RunHandle) -> None:
-        self.run, self.spans = run, dict[UUID, ToolSpan]()
+        self.run = run
+        self.spans: dict[Any, ToolSpan] = {}
 
     def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
         self.run.thinking()
 
-    def on_tool_start(self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_tool_start(self, serialized: Any, text: str, *, run_id: Any, **kwargs: Any) -> None:
         self.spans[run_id] = self.run.tool(serialized["name"])
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_tool_end(self, output: Any, *, run_id: Any, **kwargs: Any) -> None:
         self.spans.pop(run_id).end()
 
 
@@ -42,18 +41,20 @@ def web_search(query: str) -> str:
     return "42"
 
 
-wants = AIMessage("", tool_calls=[{"name": "web_search", "args": {"query": "the answer"}, "id": "1"}])
-model = GenericFakeChatModel(messages=iter([wants, AIMessage("It is 42.")]))
-graph = StateGraph(MessagesState)
-graph.add_node("model", lambda state: time.sleep(1) or {"messages": [model.invoke(state["messages"])]})
+def replies() -> Iterator[AIMessage]:
+    for wants in ([{"name": "web_search", "args": {"query": "the answer"}, "id": "1"}], []):
+        time.sleep(1)
+        yield AIMessage("" if wants else "It is 42.", tool_calls=wants)
+
+
+model = GenericFakeChatModel(messages=replies())
+graph = StateGraph(MessagesState).add_edge(START, "model").add_edge("tools", "model")
+graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
 graph.add_node("tools", lambda state: {"messages": [web_search.invoke(c) for c in state["messages"][-1].tool_calls]})
 graph.add_conditional_edges("model", lambda state: "tools" if state["messages"][-1].tool_calls else END)
-graph.add_edge(START, "model")
-graph.add_edge("tools", "model")
-
 with PresenceSupervisor.start({"ack": {"scope": "all"}, "ledger": {"path": ":memory:"}}) as presence:
     print("watch it at", *presence.addresses.values())
     with presence.run(conversation="chat", message=817, direct=True) as run:
-        asked = {"messages": [HumanMessage("what is the answer?")]}
-        print("answer:", graph.compile().invoke(asked, {"callbacks": [Marks(run)]})["messages"][-1].content)
+        answer = graph.compile().invoke({"messages": "what is the answer?"}, {"callbacks": [Marks(run)]})
+        print("answer:", answer["messages"][-1].content)
     print("shown at the end:", run.outcome().mark)

@@ -5,6 +5,7 @@
 
 import socket
 import sys
+import time
 
 import msgpack
 
@@ -16,9 +17,10 @@ EVENTS = [
 ]
 
 livesign = socket.socket(socket.AF_UNIX)
-livesign.connect(sys.argv[1])
+livesign.connect(sys.argv[1] if len(sys.argv) > 1 else sys.exit("usage: raw_client.py SOCKET"))
 for event in EVENTS:
     livesign.sendall(msgpack.packb(event))
+    time.sleep(1)  # so that there is something to see
 
 livesign.shutdown(socket.SHUT_WR)  # only because this run is over: an open connection keeps runs alive
 answers = msgpack.Unpacker()

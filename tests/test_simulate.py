@@ -448,12 +448,11 @@ def test_a_run_without_marks_has_nothing_to_restore_after_its_end() -> None:
     assert [reply.result for _, _, reply in result.replies] == ["late"]  # type: ignore[attr-defined]
 
 
-def test_the_stall_clocks_and_the_age_of_a_run_go_on_in_the_next_process() -> None:
+def test_the_age_of_a_run_goes_on_in_the_next_process() -> None:
     result = play(
         received(0), event(100, "thinking"), [5_000, "@kill_restart", {"down_ms": 2_000}], received(9_000),
         config={"lease": {"run_max_ms": 60_000}},
     )  # fmt: skip
-    assert [(t_ms, emoji) for t_ms, _, emoji in calls(result) if t_ms > 5_000][:2] == [(17_000, "🥱"), (37_000, "😨")]
     (row,) = result.runs
     assert (row["reason"], row["opened_ms"], row["ended_ms"]) == ("run_max", 0, 60_000)
 

@@ -150,6 +150,10 @@ class Lanes:
         self._now_ms = now_ms
         return self._calls.end(call_id, outcome, now_ms)
 
+    def take_reports(self) -> list[Report]:
+        """What `next` has finished or refused without a call."""
+        return self._calls.take_reports()
+
     def wake_at_ms(self) -> int | None:
         """When `next` may have something again if nothing happens; None: something must happen first."""
         return self._calls.order.wake_at_ms(self._now_ms)

@@ -81,7 +81,6 @@ class ReactionMarks:
         """An earlier process has left this mark on the message: it is desired and shown until something happens."""
         self.desired = self._confirmed = self._base = chain
         self._touched = True
-        self._started = True
 
     # --- events -----------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from actors.server_settings import ServerSettings, TokenGrant
@@ -49,7 +50,7 @@ def test_a_plain_socket_and_msgpack_are_a_client_in_node_too(tmp_path: pathlib.P
     with running(unix_settings(tmp_path)) as world:
         answers = output_of("node", str(EXAMPLES / "node" / "raw_client.mjs"), world.path)
         assert answers == "{ type: 'ack', id: 'last', result: 'applied' }\n"
-        assert world.router.events == RUN
+        assert world.router.events == [msgspec.structs.replace(each, message="818") for each in RUN]
 
 
 def test_the_blocking_client_plays_a_run(tmp_path: pathlib.Path) -> None:

@@ -51,6 +51,8 @@ class Life:
     waiting_ms: int | None = None
     sending: bool = False
     adopt_until_ms: int = 0
+    adopted: bool = False
+    """An earlier process has left it: by the wall clock it may be of any age."""
     into: RunKey | None = None
     ended_ms: int | None = None
     outcome: str | None = None
@@ -240,7 +242,8 @@ class Lives:
             life.spans.clear()
             life.done = life.child_failed = life.sending = False
             life.final_ms = life.waiting_ms = life.into = None
-            life.alone_ms = life.last_ms = life.opened_ms = now_ms
+            life.alone_ms = life.last_ms = now_ms
+            life.adopted = True
             life.adopt_until_ms = now_ms + max(1, life.policy.lease.adopt_ms)
 
     # --- ends that nobody sends -----------------------------------------------------------------------------
@@ -251,7 +254,7 @@ class Lives:
             case "lease_expired":
                 return self._lease_ms(life)
             case "run_max":
-                return life.opened_ms + (life.policy.lease.run_max_ms or NEVER_MS)
+                return 0 if life.adopted else life.opened_ms + (life.policy.lease.run_max_ms or NEVER_MS)
             case "wait_max":
                 limit_ms = life.policy.status.wait_max_ms
                 return NEVER_MS if not limit_ms or life.waiting_ms is None else life.waiting_ms + limit_ms
@@ -268,6 +271,8 @@ class Lives:
         """Open runs that should have ended before ``now_ms``, and why."""
         for life in self.open.values():
             for reason in ("lease_expired", "run_max", "wait_max", "final_sent", "recovered"):
+                if life.adopted and reason == "run_max":
+                    continue
                 if self.due_ms(life, reason) < now_ms and not (life.children and reason == "final_sent"):
                     yield life, reason
                     break
