@@ -244,6 +244,8 @@ def simulate(
 
     try:
         result = run_file(scenario)
+        for warning in result.scenario.config.warnings:
+            typer.echo(f"livesign: {warning}", err=True)
     except ScenarioError as error:
         _fail(USAGE, f"{scenario}: {error}")
     if json:

@@ -2,9 +2,8 @@
 
 It is a driver around the pure `Lanes`: desires come in from the conversations, calls go out through the platform port
 as far as the lanes and their pacing allow, outcomes come back as messages and turn into reports to the actor that
-asked. `Lanes` lives above the actor, and
-the port's answers come to its mailbox whatever happens to it, so a restart loses nothing: what it failed on is told again.
-Only if it fails on an answer twice, calls in flight count as outcome unknown.
+asked. `Lanes` lives above the actor, and the port's answers come to its mailbox whatever happens to it, so a restart loses
+nothing: what it failed on is told again. Only if it fails on an answer time and again, calls in flight count as unknown.
 """
 
 from __future__ import annotations

@@ -20,9 +20,8 @@ from actors import PresenceSupervisor, RunHandle, ToolSpan
 class Marks(BaseCallbackHandler):
     """Tells a run what the graph does; tools may run side by side."""
 
-    def __init__(self, run: RunHandle) -> None:
-        self.run = run
-        self.spans: dict[Any, ToolSpan] = {}
+    def __init__(self, run: RunHandle, spans: dict[Any, ToolSpan]) -> None:
+        self.run, self.spans = run, spans
 
     def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
         self.run.thinking()
@@ -55,6 +54,6 @@ graph.add_conditional_edges("model", lambda state: "tools" if state["messages"][
 with PresenceSupervisor.start({"ack": {"scope": "all"}, "ledger": {"path": ":memory:"}}) as presence:
     print("watch it at", *presence.addresses.values())
     with presence.run(conversation="chat", message=817, direct=True) as run:
-        answer = graph.compile().invoke({"messages": "what is the answer?"}, {"callbacks": [Marks(run)]})
+        answer = graph.compile().invoke({"messages": "what is the answer?"}, {"callbacks": [Marks(run, {})]})
         print("answer:", answer["messages"][-1].content)
     print("shown at the end:", run.outcome().mark)

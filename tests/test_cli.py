@@ -201,3 +201,14 @@ def test_simulate_says_that_a_file_cannot_be_read(tmp_path: Path) -> None:
     code, _, errors = run("simulate", str(tmp_path / "nowhere.json"))
     assert code == USAGE
     assert "nowhere.json" in errors
+
+
+def test_simulate_tells_what_the_configuration_was_warned_of(tmp_path: Path) -> None:
+    config = {"accounts": {"a": {"platform": "telegram"}}, "status": {"emoji": {"done": "✅"}}}
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps({"config": config}), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "actors", "simulate", str(path)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0
+    assert "✅" in done.stderr

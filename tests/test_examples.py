@@ -30,7 +30,7 @@ SDK = {
 def command(name: str) -> list[str]:
     """The last command of the docstring that needs no account."""
     text = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text("utf-8")), clean=False) or ""
-    lines = [line.strip() for line in text.splitlines() if re.match(r" {4}python ", line)]
+    lines = [line.strip() for line in text.splitlines() if re.match(r" *python (-m|examples/)", line)]
     return shlex.split(lines[-1])[1:]
 
 
