@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.config import Account, Config, Reload
-from actors.conversation import Conversation, ConversationParked, ConversationStarted, conversation_spec
+from actors.conversation import conversation_spec
+from actors.conversation_state import Conversation, ConversationParked, ConversationStarted
 from actors.keys import CONVERSATIONS, ROUTER, io_key
 from actors.ledger import AccountLedger, Ledger
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
@@ -37,15 +38,8 @@ from actors.presence.run import EndedRun
 from actors.presence.runs import RunTable
 from actors.presence.terms import RetryRules
 from actors.recovery import recover
-from actors.router import (
-    ConversationsLost,
-    EndAccount,
-    EndAll,
-    RouterActor,
-    RouterFailedOn,
-    RouterState,
-    StartConversation,
-)
+from actors.router import RouterActor
+from actors.router_state import ConversationsLost, EndAccount, EndAll, RouterFailedOn, RouterState, StartConversation
 from actors.runtime import Actor, ActorRef, Backoff, ChildSpec, DuplicateKeyError, Runtime, Supervisor
 from actors.subscribers import Subscribers
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actors.conversation import ConversationSupervisor, Deliver, ReactionActor, TypingActor
+from actors.conversation import ConversationSupervisor, ReactionActor, TypingActor
+from actors.conversation_state import Deliver
 from actors.messages import FromClient
 from actors.platform_io import PlatformIOActor, ShowMark, TypeStart, TypeStop
 from actors.router import RouterActor
@@ -68,6 +69,10 @@ class Saboteur:
 
     def plan(self, crash: Crash) -> None:
         self._plans.append(crash)
+
+    def forget(self) -> None:
+        """Drop the plans that were not carried out."""
+        self._plans.clear()
 
     def __call__(self, ref: ActorRef[Any], message: Any) -> None:
         self._witness.handling(ref.key, message)

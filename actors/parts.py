@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actors.platform_io import AccountIO
-from actors.router import RouterState
+from actors.router_state import RouterState
 
 
 @dataclass(slots=True)

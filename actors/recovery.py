@@ -13,7 +13,7 @@ from actors.config import Config
 from actors.ledger import Contents, Place, RunRow
 from actors.parts import Parts
 from actors.presence.terms import Rank
-from actors.router import Adopted
+from actors.router_state import Adopted
 
 
 def recover(contents: Contents, config: Config, parts: Parts, now_ms: int, wall_ms: int) -> None:

@@ -159,7 +159,8 @@ class Lives:
                 limit_ms = life.policy.lease.child_max_ms
                 life.children[child] = now_ms + (limit_ms if max_ms is None else min(limit_ms, max_ms))
             case events.ChildEnd(child=child, ok=ok):
-                life.child_failed |= life.children.pop(child, None) is not None and not ok
+                given_up_ms = life.children.pop(child, None)
+                life.child_failed |= given_up_ms is not None and now_ms < given_up_ms and not ok
             case events.Merged(into=into):
                 life.into = RunKey(life.key.account, life.key.conversation, into)
             case events.Sending():

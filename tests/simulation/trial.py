@@ -57,6 +57,8 @@ class _Coda(Watcher):
             self._look_at_coda(since_ms)
 
     def before(self, step: object) -> None:
+        if self._now_ms >= self.world.storm_ms:
+            self._simulation.saboteur.forget()
         if self._now_ms == self.world.coda_ms and not self._rested:
             self._rested = True
             self.at_rest("after the storm")

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from actors.conversation import Deliver
+from actors.conversation_state import Deliver
 from actors.keys import ROUTER
 from actors.platform_io import CallEnded, ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.run import EndedRun
@@ -325,7 +325,10 @@ class Watcher(Witness):
                 continue
             ttl_ms = life.policy.typing.ttl_ms
             lasts = any(now_ms <= at_ms + life.policy.status.span_max_ms + ttl_ms for at_ms in life.spans.values())
-            if lasts or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + PROMPT_MS:
+            waits = (
+                life.armed_ms < life.sign_ms and self._patience_ms(account) > PROMPT_MS
+            )  # its first call may have to
+            if lasts or waits or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + PROMPT_MS:
                 return True
         return False
 
