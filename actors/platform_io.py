@@ -138,10 +138,13 @@ class AccountIO:
             message, fails = message.message, message.fails + 1
         if isinstance(message, CallEnded):
             return Retold(message, fails) if fails <= RETELL_MAX else AnswersLost()
-        if isinstance(message, Desire) and fails <= RETELL_MAX:
+        if isinstance(message, Desire):
             if fails == 1:
                 self.failed[_lane(message)] = message
-            return Retold(message, fails)
+            if fails <= RETELL_MAX:
+                return Retold(message, fails)
+            self.failed.pop(_lane(message), None)
+            return None
         return message if isinstance(message, AnswersLost | Revive) else None
 
     def deadline_of(self, op: Op) -> int:
@@ -177,9 +180,12 @@ class PlatformIOActor(Actor):
         retold = isinstance(message, Retold)
         if retold:
             message = message.message
-        if self._account.failed and isinstance(message, Desire):
+        if (retold or self._account.failed) and isinstance(message, Desire):
             failed = self._account.failed.get(_lane(message))
             if retold and failed is not message:
+                return
+            if failed is not None and not retold and isinstance(message, Release):
+                self.actor_ref.tell(message)  # behind the wish that is about to be told again
                 return
             self._account.failed.pop(_lane(message), None)
         self._report(self._take(message, self.now_ms))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import subprocess
 import sys
 import threading
@@ -65,7 +66,7 @@ def test_an_exception_goes_on_and_shows(presence: PresenceSupervisor, chat: Chat
 
 
 def test_a_run_that_was_called_off_leaves_no_mark(presence: PresenceSupervisor, chat: ChatService) -> None:
-    with pytest.raises(KeyboardInterrupt), presence.run(conversation="c", message="m") as run:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), presence.run(conversation="c", message="m") as run:
         run.thinking()
         eventually(lambda: chat.marks() == ["🤔"], "thinking shows")
         raise KeyboardInterrupt
@@ -455,7 +456,7 @@ def test_a_bot_that_blocks_its_loop_is_told_once_and_typing_goes_on(caplog: pyte
                 return [call["t_ms"] for call in calls], (await asyncio.to_thread(presence.stats))["host_lags"]
 
     times_ms, lags = asyncio.run(bot())
-    gaps = [later - earlier for earlier, later in zip(times_ms, times_ms[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times_ms)]
     assert len(times_ms) >= 8
     assert max(gaps) < 400
     assert lags == 1

@@ -56,7 +56,12 @@ def test_a_bot_on_an_official_client(name: str, tmp_path: Path) -> None:
     process = run(name, tmp_path)
     try:
         assert process.exit_code() == 0, process.text
-        assert process.text.splitlines()[-1] == seen
+        told, wanted = (line.removeprefix("marks: ").split("; ", 1) for line in (process.text.splitlines()[-1], seen))
+        marks, most = told[0].split(), wanted[0].split()
+        assert told[1:] == wanted[1:]
+        assert (marks[0], marks[-1]) == (most[0], most[-1])
+        # On a busy machine a phase may be over before its call: what is superseded is not sent.
+        assert marks == [mark for mark in most if mark in marks]
         assert "Traceback" not in process.text
     finally:
         process.close()

@@ -40,12 +40,11 @@ class MarkEntry(Waiting):
     def end(self, command: Command, outcome: Outcome, now_ms: int) -> Sequence[MarkReport]:
         """Tell the lane how its call ended.
 
-        A forbidden add ends the lane, and with it what it knows. Where another mark of ours may be on the
-        message, the lane is told that only this mark is impossible, so that the other one is still taken
-        away.
+        A forbidden add ends the lane, and with it what it knows. Where a mark of ours may be on the message, the
+        lane is told that only this new one is impossible, so that the other one is still taken away.
         """
         forbidden = outcome.kind is OutcomeKind.FORBIDDEN and outcome.scope != "message"
-        if not forbidden or not self._has_another(command):
+        if not forbidden or not self._may_carry_one(command):
             return self.lane.end(outcome, now_ms)
         reports = self.lane.end(replace(outcome, kind=OutcomeKind.BAD_REQUEST), now_ms)
         return [replace(report, refused=report.refused and OutcomeKind.FORBIDDEN) for report in reports]
@@ -55,9 +54,11 @@ class MarkEntry(Waiting):
         self.lane.begin(command, now_ms)
         return self.end(command, outcome, now_ms)
 
-    def _has_another(self, command: Command) -> bool:
-        ours = (*self.lane.shown, *self.lane.in_doubt)
-        return command.op is Op.SET and any(emoji != command.emoji for emoji in ours)
+    def _may_carry_one(self, command: Command) -> bool:
+        """Whether another mark may be on the message, or this one by an earlier try that nobody knows the end of."""
+        if command.op is not Op.SET:
+            return False
+        return any(emoji != command.emoji for emoji in self.lane.possible) or self.lane.doubted_before(command.emoji)
 
 
 class TypingEntry(Waiting):

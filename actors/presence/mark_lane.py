@@ -106,6 +106,7 @@ class MarkLane:
                 self.saved += 1
             self._plan.change_from(old, wish)
         self.not_before_ms = 0
+        self._released = False
         self._plan.wish = wish
         return self._report(wish)
 
@@ -168,6 +169,10 @@ class MarkLane:
             forum=self._forum,
         )
         return command, rank
+
+    def doubted_before(self, emoji: str | None) -> bool:
+        """Whether the mark may have been there already when the call in flight, or the last one, began."""
+        return emoji is not None and self._marks.was_there(emoji)
 
     def begin(self, command: Command, now_ms: int) -> None:
         """The call of `next_command` is being made."""

@@ -77,6 +77,10 @@ class MarkSet:
         """Remember the present marks for `undo`."""
         self._saved = dict(self._marks)
 
+    def was_there(self, emoji: str) -> bool:
+        """Whether the mark was, or may have been, there when the marks were saved."""
+        return emoji in self._saved
+
     def undo(self) -> None:
         """Back to what was saved: the call since then had no effect."""
         self._marks = self._saved

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from protocol.client.aio_link import AsyncLink
-from protocol.client.execution import CallOutcome, Callbacks, is_async
+from protocol.client.execution import Callbacks, CallOutcome, is_async
 from protocol.client.executor import IDLE_S, Talk
 from protocol.events import Call, Hello, Reply, Subscribe
 

@@ -60,9 +60,8 @@ class Followed:
         if state.reason == "not_shown" or state.phase in ("cancelled", "silent"):
             self.mark, self.settled = None, shown is None
         elif first:
-            # The mark of the phase before may still show; what changes now is the final one.
-            self.settled = shown != self.mark and shown is not None
-            self.mark = shown if self.settled else self.mark
+            # The end is told before its mark can be there: what shows now is the phase's, what changes next is the final one.
+            self.mark = shown
         elif not self.settled and shown is not None and shown != self.mark:
             self.mark, self.settled = shown, True
 

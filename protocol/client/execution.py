@@ -111,7 +111,7 @@ class Callbacks:
 
 def is_async(function: Function) -> bool:
     """Whether calling it gives a coroutine."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def plain_outcome(thing: object) -> CallOutcome:

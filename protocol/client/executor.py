@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from protocol.client.execution import CallOutcome, Callbacks, is_async
+from protocol.client.execution import Callbacks, CallOutcome, is_async
 from protocol.client.link import Link
 from protocol.client.workers import Workers
 from protocol.codec import encode

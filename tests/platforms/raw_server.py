@@ -38,7 +38,7 @@ Script = Callable[[Exchange, Any], None]
 """Answers on the socket. Raising `Hangup` closes the connection."""
 
 
-class Hangup(Exception):  # noqa: N818
+class Hangup(Exception):
     """The server closes the connection."""
 
 

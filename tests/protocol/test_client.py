@@ -194,7 +194,7 @@ def test_a_full_buffer_refuses_a_terminal_and_forgets_a_phase(tmp_path: pathlib.
 
 
 def test_a_run_ends_with_its_block(server: ScriptedServer, client: Client) -> None:
-    with pytest.raises(KeyboardInterrupt), client.run(conversation="c", message="m", direct=True) as run:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), client.run(conversation="c", message="m", direct=True) as run:
         run.thinking()
         raise KeyboardInterrupt
     server.accept()

@@ -83,7 +83,7 @@ def test_where_clients_need_a_certificate_nobody_gets_in_without() -> None:
         tokens=SETTINGS.tokens,
     )
     with running(settings) as world:
-        with pytest.raises(OSError, match=r"(?i)certificate required|reset|EOF"):  # noqa: PT012
+        with pytest.raises(OSError, match=r"(?i)certificate required|reset|EOF"):
             peer = world.tls(client())
             peer.send(Hello(token="t0ken"))
             peer.sock.recv(1)

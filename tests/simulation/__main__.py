@@ -90,7 +90,10 @@ def _tell(world: World, report: trial.Report, options: argparse.Namespace) -> No
 def _from_file(path: Path) -> World:
     tree = json.loads(path.read_text())
     coda_ms = tree["until_ms"] - worlds.coda.LENGTH_MS
-    return World(tree["seed"], tree, coda_ms - CALM_MS, coda_ms, calm=not tree["platform"].get("rules"))
+    in_coda = [row[1] for row in tree["events"] if len(row) > 2 and row[2] == worlds.coda.CLIENT]
+    places = {(event["account"], event["conversation"]): None for event in in_coda}
+    calm = not tree["platform"].get("rules")
+    return World(tree["seed"], tree, coda_ms - CALM_MS, coda_ms, calm, tuple(places))
 
 
 def _show(report: trial.Report, options: argparse.Namespace) -> int:

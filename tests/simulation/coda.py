@@ -17,10 +17,10 @@ _THINK_MS, _WAIT_MS, _AGAIN_MS, _BACK_MS, _DONE_MS, _NEXT_MS, _ERROR_MS = (
 )  # fmt: skip
 
 
-def rows(accounts: list[str], coda_ms: int, places: tuple[tuple[str, str], ...] = ()) -> list[Row]:
-    """The events; ``places`` are conversations of the storm that are used once more."""
+def rows(places: list[tuple[str, str]], coda_ms: int) -> list[Row]:
+    """The events; ``places`` are accounts and conversations."""
     found: list[Row] = []
-    for account, conversation in (*((name, "fresh") for name in accounts), *places):
+    for account, conversation in places:
         first, second = "coda1", "coda2"
         script: tuple[tuple[int, str, str, dict[str, Any]], ...] = (
             (0, "received", first, {"direct": False, "mentioned": True}),
@@ -87,8 +87,10 @@ def _typing(account: Account, policy: Policy) -> Iterator[Look]:
     if typing.mode in ("instant", "thinking"):
         yield Look(9_000, "typing while it thinks", typing=True)
         yield Look(28_000, "typing after the user has answered", typing=True)
+    yield Look(100_000, "no typing after the error", typing=False)
+    if account.limits:  # a stop may have to wait
+        return
     yield Look(23_900, "no typing while it waits for the user", typing=False)
     if typing.ttl_ms <= 8_000:
         yield Look(55_500, "no typing without a sign of life", typing=False)
     yield Look(70_000, "no typing after the end", typing=False)
-    yield Look(100_000, "no typing after the error", typing=False)

@@ -41,6 +41,8 @@ class Life:
     gated: bool
     """Whether marks may show."""
     thread: str | None = None
+    about: tuple[bool | None, bool | None, str | None] = (None, None, None)
+    """Direct, mentioned and kind, which choose the settings."""
     holders: set[str] = field(default_factory=set)
     alone_ms: int = 0
     """When the last connected holder was lost."""
@@ -81,6 +83,8 @@ class Lives:
         self.connected: set[str] = set()
         self._here: dict[tuple[str, str], dict[RunKey, Life]] = {}
         self._just_ended: list[RunKey] = []
+        self.posting: dict[tuple[str, str], int] = {}
+        """(account, conversation): the post of a run that has ended goes out, until then at most; typing waits for it."""
         self.newest: dict[tuple[str, str, str], RunKey] = {}
         """(account, conversation, message): the run that owns its marks."""
 
@@ -114,6 +118,7 @@ class Lives:
 
     def _opens(self, key: RunKey, event: events.RunEvent, now_ms: int) -> Life:
         received = event if isinstance(event, events.Received) else None
+        about: tuple[bool | None, bool | None, str | None]
         about = (received.direct, received.mentioned, received.kind) if received else (None, None, None)
         policy = self._config().policy(key.account, key.conversation, *about)
         lease_ms = policy.lease.ms if event.lease_ms is None else event.lease_ms
@@ -122,6 +127,7 @@ class Lives:
             key, policy, event.message, now_ms, lease_ms, event.lease_ms is not None, now_ms, gated, event.thread
         )
         life.progress_ms = life.sign_ms = now_ms
+        life.about = about
         self.all[key] = self.open[key] = life
         self._here.setdefault((key.account, key.conversation), {})[key] = life
         if event.message is not None:
@@ -207,6 +213,8 @@ class Lives:
             return
         life.ended_ms, life.outcome = now_ms, outcome
         self._just_ended.append(life.key)
+        if life.sending:
+            self.posting[life.key[0], life.key[1]] = now_ms + life.policy.typing.sending_max_ms
         here = self._here[life.key[:2]]
         del here[life.key]
         for other in list(self.open.values()):
@@ -245,6 +253,7 @@ class Lives:
             life.final_ms = life.waiting_ms = life.into = None
             life.alone_ms = life.last_ms = now_ms
             life.adopted = True
+            life.policy = self._config().policy(life.key.account, life.key.conversation, *life.about)
             life.adopt_until_ms = now_ms + max(1, life.policy.lease.adopt_ms)
 
     # --- ends that nobody sends -----------------------------------------------------------------------------

@@ -67,23 +67,24 @@ class _Coda(Watcher):
     _rested = False
 
     def _look_at_coda(self, since_ms: int) -> None:
-        for name, account in self._truth.accounts.items():
-            policy = self._simulation.config.policy(name, "fresh", False, True, None)
+        for name, conversation in self.world.places:
+            account = self._truth.accounts[name]
+            policy = self._simulation.config.policy(name, conversation, False, True, None)
             message = "coda1" if since_ms < 80_000 else "coda2"
-            marks = self._truth.marks.get((name, "fresh", message), {})
+            marks = self._truth.marks.get((name, conversation, message), {})
             if account.limits:  # what is to be taken off may have to wait
                 marks = dict(sorted(marks.items(), key=lambda mark: mark[1])[-1:])
-            typing = self._truth.typing.get((name, "fresh", "typing None"), 0) > self._now_ms
+            typing = self._truth.typing.get((name, conversation, "typing None"), 0) > self._now_ms
             for look in coda.looks(account, policy):
                 if look.t_ms != since_ms:
                     continue
                 if look.marks is not None and tuple(marks) != look.marks:
                     self.problem(
-                        f"{name}, {since_ms} ms into the coda: {look.what} shows {list(marks)}, not {look.marks}"
+                        f"{name} {conversation}, {since_ms} ms into the coda: {look.what} shows {list(marks)}, not {look.marks}"
                     )
                 if look.typing is not None and typing is not look.typing:
-                    self.problem(f"{name}, {since_ms} ms into the coda: {look.what} is missed")
+                    self.problem(f"{name} {conversation}, {since_ms} ms into the coda: {look.what} is missed")
                 if look.was is not None:
-                    set_ms = self._truth.was_set.get(((name, "fresh", message), look.was[0]), -1)
+                    set_ms = self._truth.was_set.get(((name, conversation, message), look.was[0]), -1)
                     if set_ms < self.world.coda_ms + look.was[1]:
-                        self.problem(f"{name}: {look.what} never showed {look.was[0]} in the coda")
+                        self.problem(f"{name} {conversation}: {look.what} never showed {look.was[0]} in the coda")

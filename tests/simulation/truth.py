@@ -30,8 +30,9 @@ UNTOLD_MS = 5_000
 class Truth:
     """All platforms of one world."""
 
-    def __init__(self, accounts: Mapping[str, Account], problem: Callable[[str], None]) -> None:
-        self.accounts = accounts
+    def __init__(self, accounts: Callable[[], Mapping[str, Account]], problem: Callable[[str], None]) -> None:
+        """``accounts``: those of the configuration in force."""
+        self._accounts = accounts
         self.marks: dict[Place, dict[str, int]] = {}
         """(account, conversation, message): emoji and since when it shows."""
         self.was_set: dict[tuple[Place, str], int] = {}
@@ -45,6 +46,10 @@ class Truth:
         self._starts: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
         self._waits: dict[tuple[str, ...], tuple[int, CallRecord, int]] = {}
         self._unsaid: dict[str, tuple[str, int]] = {}
+
+    @property
+    def accounts(self) -> Mapping[str, Account]:
+        return self._accounts()
 
     def forget_calls(self) -> None:
         """Another process, or other limits: it cannot know what was counted before."""

@@ -14,7 +14,7 @@ time, and at rest:
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +22,7 @@ from actors.conversation_state import Deliver
 from actors.keys import ROUTER
 from actors.platform_io import CallEnded, ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.run import EndedRun
-from actors.presence.terms import Op, Outcome, OutcomeKind, RunKey
+from actors.presence.terms import Op, Outcome, OutcomeKind, RunKey, TypingReport
 from actors.scenario import Control, Step
 from actors.scripted_platform import CallRecord
 from actors.simulate import Simulation
@@ -63,6 +63,7 @@ class Watcher(Witness):
         self._wanted_ms: dict[Place, int] = {}
         self._ends: dict[RunKey, EndedRun] = {}
         self._news: list[EndedRun] = []
+        self._crashes: dict[Any, list[int]] = defaultdict(list)
         self._touched: dict[Place, int] = {}
         self._trouble_ms: Counter[str] = Counter()
         self._fault_ms: Counter[str] = Counter()
@@ -75,7 +76,7 @@ class Watcher(Witness):
 
     def attach(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._truth = Truth(simulation.config.accounts, self.problem)
+        self._truth = Truth(lambda: simulation.config.accounts, self.problem)
         self._note_ttls()
         self._lives = Lives(lambda: simulation.config)
 
@@ -110,6 +111,7 @@ class Watcher(Witness):
             self._host_fault()
         self._lives.booted(self._awake_ms)
         self._wishes.clear()
+        self._scopes.clear()
 
     def died(self) -> None:
         self._host_fault()
@@ -117,7 +119,6 @@ class Watcher(Witness):
 
     def _host_fault(self) -> None:
         self._trouble_ms[""] = self._awake_ms + 1
-        self._scopes.clear()
         for account in self._truth.accounts:
             self._fault_ms[account] = self._now_ms
 
@@ -128,11 +129,14 @@ class Watcher(Witness):
             self._wishes[key[1], message.conversation, message.message] = message.chain
         elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
             self._wishes[key[1], message.conversation, f"typing {message.thread}"] = type(message).__name__
+        elif type(message) is TypingReport and message.token is not None and not message.called:
+            self._wishes.pop((key[1], message.conversation, f"typing {message.thread}"), None)  # refused at once
 
     def crashed(self, key: Any, message: Any) -> None:
         actor = key if isinstance(key, str) else key[0]
         account = key[1] if isinstance(key, tuple) else ""
         self.faults[f"crash_{actor}"] += 1
+        self._crashes[key].append(self._awake_ms)
         self._trouble_ms[account] = self._awake_ms + 1
         for name in (account,) if account else self._truth.accounts:
             self._fault_ms[name] = self._now_ms
@@ -283,6 +287,8 @@ class Watcher(Witness):
         known = self._ends.get(key)
         if known is not None and known is not ended:
             self.problem(f"{key} ends again, as {ended.outcome} ({ended.reason})")
+        if ended.reason == "recovered" and ended.info.policy.recovery_marks == "leave":
+            self._truth.left.add((key[0], key[1], ended.info.message))
         if known is None:
             self._ends[key] = ended
             self._news.append(ended)
@@ -301,9 +307,20 @@ class Watcher(Witness):
             reason = "child_failed"
         if reason not in OWN_REASONS:
             self.problem(f"{life.key} ends as {ended.outcome} ({reason}) and nobody has ended it")
+        elif reason == "gave_up" and not self._spent(life.key):
+            self.problem(f"{life.key} is given up, and its actors did not fail too often")
         elif self._lives.due_ms(life, reason) > ended.ended_ms and not self._troubled(life.key.account):
             self.problem(f"{life.key} ends too soon: {reason}")
         self._lives.ends(life, ended.outcome, ended.ended_ms)
+
+    def _spent(self, key: RunKey) -> bool:
+        """Whether an actor of the conversation has failed more often than it may."""
+        budget = self._simulation.config.supervision
+        since_ms = self._awake_ms - budget.period_ms - 1_000
+        return any(
+            sum(at_ms >= since_ms for at_ms in self._crashes.get((kind, *key[:2]), ())) > budget.intensity
+            for kind in ("reaction", "typing", "conversation")
+        )
 
     def _owner(self, place: Place) -> Life | None:
         key = self._lives.newest.get((place[0], place[1], place[2] or ""))
@@ -336,6 +353,7 @@ class Watcher(Witness):
 
     def before(self, step: Step) -> None:
         """What the step is about to do."""
+        self._check_news()
         if isinstance(step.what, Control):
             self._control(step, step.what)
         elif not hasattr(step.what, "reply"):
@@ -359,14 +377,13 @@ class Watcher(Witness):
                 self._lives.leaves(step.client, self._awake_ms)
             case "@shutdown" | "@reload":
                 self._host_fault()
+                self._truth.forget_calls_counted()
             case "@suspend":
                 for account in self._truth.accounts:
                     self._fault_ms[account] = self._now_ms + control.args["ms"]
 
     def stepped(self, step: Step) -> None:
         if isinstance(step.what, Control) and step.what.name == "@reload":
-            self._truth.accounts = self._simulation.config.accounts
-            self._truth.forget_calls_counted()
             self._note_ttls()
         self._check_news()
         if self._now_ms - self._looked_ms >= LOOK_MS:
@@ -404,7 +421,8 @@ class Watcher(Witness):
         now_ms = self._now_ms
         for place in self._truth.typing_at(now_ms):
             account = place[0]
-            if self._may_type(place, self._awake_ms):
+            posting = self._awake_ms <= self._lives.posting.get((account, place[1]), -1)
+            if posting or self._may_type(place, self._awake_ms):
                 self._wanted_ms[place] = now_ms
                 continue
             life_ms = self._truth.accounts[account].spec.rules.typing_lifetime_ms
@@ -429,9 +447,6 @@ class Watcher(Witness):
     def _stays(self, life: Life, marks: dict[str, int]) -> bool:
         """Whether the settings let these marks stay after the end."""
         status = life.policy.status
-        ended = self._ends.get(life.key)
-        if ended is not None and ended.reason == "recovered" and life.policy.recovery_marks == "leave":
-            return True
         if status.settle == "clear" and (life.key[0], life.key[1], life.message) not in self._touched:
             return False
         return all(emoji in (*status.emoji["queued"], *status.emoji["done"], *status.emoji["error"]) for emoji in marks)

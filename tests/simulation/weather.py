@@ -13,7 +13,7 @@ from tests.simulation.scripts import Row
 
 Rule = dict[str, Any]
 OUTCOMES = ("already_done", "gone", "forbidden", "invalid_reaction", "rate_limited", "transient", "bad_request", "hang")
-CRASHERS = ("reaction", "typing", "conversation", "platform_io", "router")
+CRASHERS = ("reaction", "typing", "conversation", "conversation", "platform_io", "router")
 
 
 def rules(rng: random.Random, accounts: list[str], storm_ms: int, calls: int, badness: float) -> list[Rule]:
@@ -88,7 +88,7 @@ def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int
         found.append([lost_ms, "@client_lost", client])
         if rng.random() < 0.6:
             found.append([lost_ms + rng.choice((200, 8_000, 29_000, 60_000)), "@connect", client])
-    for name, chance in (("kill", 2.0), ("suspend", 1.2), ("jump", 1.2), ("shutdown", 0.8), ("leave", 0.8)):
+    for name, chance in (("kill", 2.0), ("suspend", 1.6), ("jump", 1.6), ("shutdown", 1.6), ("leave", 1.6)):
         for _ in range(int(rng.random() * (1 + chance * badness))):
             found += _host(rng, name, rng.choice(busy)[0])
     return [[max(0, min(row[0], storm_ms - 1)), *row[1:]] for row in found]

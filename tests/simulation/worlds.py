@@ -23,7 +23,7 @@ Tree = dict[str, Any]
 
 REAL = ("telegram", "discord", "matrix", "slack", "mattermost")
 FEW = {"slack": 6, "matrix": 12, "mattermost": 25}
-"""Platforms whose limits would keep a crowd waiting for hours: so many conversations at most."""
+"""Platforms whose limits would keep a crowd waiting for hours: so many conversations at most, and one in the coda."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class World:
     coda_ms: int
     calm: bool
     """Nothing fails: everything has to be on time."""
+    places: tuple[tuple[str, str], ...] = ()
+    """Account and conversation of everything that is in the coda."""
 
 
 def make(seed: int) -> World:
@@ -62,10 +64,13 @@ def make(seed: int) -> World:
         rows = _disorder(rng, rows)
     number(rows)
     coda_ms = storm_ms + CALM_MS
-    events = rows + faults + _calm(config, clients, storm_ms) + coda.rows(accounts, coda_ms)
+    used = [row[1] for row in rows if "account" in row[1] and row[1]["account"] not in FEW]
+    places = [(event["account"], event["conversation"]) for event in rng.sample(used, min(3, len(used)))]
+    places = [(name, "fresh") for name in accounts] + list(dict.fromkeys(places))
+    events = rows + faults + _calm(config, clients, storm_ms) + coda.rows(places, coda_ms)
     until_ms = coda_ms + coda.LENGTH_MS
     tree = {"config": config, "events": events, "platform": platform, "until_ms": until_ms, "seed": seed}
-    return World(seed, tree, storm_ms, coda_ms, calm)
+    return World(seed, tree, storm_ms, coda_ms, calm, tuple(places))
 
 
 def with_looks(world: World, tree: Tree) -> Tree:
