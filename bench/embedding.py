@@ -198,14 +198,14 @@ def run(smoke: bool) -> list[Figure]:
     progress("embedding: 5,000 runs at the same time")
     runs, spread_s, live_s = (50, 0.2, 0.5) if smoke else (5_000, 10.0, 15.0)
     crowd = asyncio.run(crowd_of(runs, spread_s, live_s))
-    rest = {"peer": f"{crowd.most_open:,} runs open at once, {crowd.calls:,} calls", "checksum": crowd.done}
+    opened = f"{crowd.most_open:,} runs open at once, {crowd.calls:,} calls"
     quiet = f"{crowd.quiet_p99_ms:.2f} ms without livesign; worst {crowd.worst_ms:.1f} ms"
     return [
         Figure("a run handle's event, from asyncio", costs["run"], "µs", at_most(20), "CPU time of the bot's thread"),
         Figure("tell, from asyncio", costs["tell"], "µs", at_most(40), f"call_soon_threadsafe: {costs['peer']:.1f} µs"),
         Figure("a run handle's event, from a thread", costs["thread_run"], "µs", at_most(20)),
         Figure("tell, from a thread", costs["thread_tell"], "µs", at_most(40)),
-        Figure("longest callback in the loop", crowd.longest_ms, "ms", at_most(1.0), **rest),
+        Figure("longest callback in the loop", crowd.longest_ms, "ms", at_most(1.0), opened, crowd.done),
         Figure("the loop's delay, p99", crowd.p99_ms, "ms", at_most(5.0), quiet),
         Figure("the hub is busy", crowd.hub_share * 100, "%", at_most(30.0)),
     ]

@@ -44,7 +44,8 @@ QUICK = (0.02, 0.2)
 
 def script(name: str, number: int) -> list[Event]:
     """The events of one run."""
-    message, names = f"{name}-{number}", {"conversation": f"{name}-{number % 7}"}
+    message = f"{name}-{number}"
+    names: dict[str, Any] = {"conversation": f"{name}-{number % 7}"}
     return [
         Received(message=message, direct=False, mentioned=True, **names),
         Thinking(message=message, **names),

@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.simulation import shrink, trial, worlds
+from tests.simulation import coda, shrink, trial, worlds
 from tests.simulation.worlds import CALM_MS, World
 
 EVENTS_PER_MINUTE = 60_000
@@ -89,8 +89,8 @@ def _tell(world: World, report: trial.Report, options: argparse.Namespace) -> No
 
 def _from_file(path: Path) -> World:
     tree = json.loads(path.read_text())
-    coda_ms = tree["until_ms"] - worlds.coda.LENGTH_MS
-    in_coda = [row[1] for row in tree["events"] if len(row) > 2 and row[2] == worlds.coda.CLIENT]
+    coda_ms = tree["until_ms"] - coda.LENGTH_MS
+    in_coda = [row[1] for row in tree["events"] if len(row) > 2 and row[2] == coda.CLIENT]
     places = {(event["account"], event["conversation"]): None for event in in_coda}
     calm = not tree["platform"].get("rules")
     return World(tree["seed"], tree, coda_ms - CALM_MS, coda_ms, calm, tuple(places))

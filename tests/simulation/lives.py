@@ -95,10 +95,10 @@ class Lives:
         assert isinstance(event, events.RunEvent | events.Alive)
         if event.conversation is None or (event.run is None and event.message is None):
             if isinstance(event, events.Alive):
-                for life in self.open.values():
-                    if client in life.holders:
-                        life.last_ms = now_ms
-                        self._sign(life, event, now_ms)
+                for held in self.open.values():
+                    if client in held.holders:
+                        held.last_ms = now_ms
+                        self._sign(held, event, now_ms)
             return "applied"
         key = RunKey(event.account or "", event.conversation, event.run or event.message or "")
         life = self.open.get(key)
