@@ -19,28 +19,21 @@ from functools import partial
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
-import gevent
 import pykka
-from gevent.event import Event as Signal
 
-from actors.callback import BotLoop, CallbackPort, Submit
-from actors.config import Account, Config, Reload, load
-from actors.engine import Engine
+from actors.callback import BotLoop
+from actors.config import Config, Reload, load
 from actors.homes import Home, home_for
-from actors.host_lag import HostLag
-from actors.ledger import Ledger, MemoryLedger
-from actors.messages import FromClient, SessionUp
-from actors.outcomes import Outcomes
+from actors.messages import FromClient
 from actors.presence.terms import RunKey
+from actors.resident import SESSION, Resident
 from actors.runtime import Future
-from actors.slots import Slots, open_slots
 from protocol.client.execution import Callbacks
 from protocol.client.keeper import Keeper
 from protocol.client.outbox import WORTH_LITTLE_LATE
 from protocol.client.outcome import RunOutcome
 from protocol.client.run_handle import RENEW_S, RunHandle
 from protocol.client.runs import RunMaker
-from protocol.client.workers import Workers
 from protocol.codec import DecodeError, normalise
 from protocol.events import Alive, Event, Rejected, Reply, RunEvent
 
@@ -48,14 +41,11 @@ __all__ = ["ForkedError", "PresenceSupervisor"]
 
 log = logging.getLogger("livesign")
 
-SESSION = "embedded"
 BACKLOG_MAX = 65_536
 """Above this many waiting messages, what is worth little when late is dropped."""
 GRACE_S = 2.0
 """A stop that takes so much longer than it may is not waited for."""
 AT_EXIT_S = 3.0
-LOOK_S = 0.25
-"""Longest sleep of the greenlet that looks after run handles."""
 
 Source = str | os.PathLike[str] | Mapping[str, Any] | Config | None
 
@@ -78,25 +68,17 @@ class PresenceSupervisor(RunMaker):
 
     def __init__(self, config: Config, home: Home, callbacks: Mapping[str, Callbacks], bot: BotLoop) -> None:
         """Use `start`."""
+        self.keeper = Keeper(self.put)
         self._home = home
-        self._callbacks = dict(callbacks)
         self._bot = bot
-        self._engine: Engine
-        self._slots: Slots | None = None
-        self._submit: Submit
-        self._workers: Workers | None = None
-        self._looker: Any = None
-        self._outcomes: Outcomes
+        self._config = config
         self._state: Literal["running", "stopping", "stopped", "forked"] = "running"
         self._pid = os.getpid()
         self._stopping: Future[bool] | None = None
-        self._hurry = Signal()
         self._lock = threading.Lock()
-        self._used: set[str] = set()
         self._counters: Counter[str] = Counter()
         self._complained = False
-        self._config = config
-        self.keeper = Keeper(self.put)
+        self._inside: Resident = home.begin(partial(Resident, config, home, callbacks, bot, self.keeper)).get()
 
     # --- start and stop ----------------------------------------------------------------------------------------
 
@@ -130,62 +112,13 @@ class PresenceSupervisor(RunMaker):
         bot = BotLoop(loop)
         bot.see()
         home = home_for(hub)
-        presence = cls(checked, home, callbacks or {}, bot)
         try:
-            home.begin(presence._build).get()
+            presence = cls(checked, home, callbacks or {}, bot)
         except BaseException:
             home.runtime.close()
             raise
         _ALL.add(presence)
         return presence
-
-    def _build(self) -> None:
-        """In the runtime's thread."""
-        runtime, config = self._home.runtime, self._config
-        if self._home.shares_hub:
-            self._submit = gevent.spawn
-        else:
-            self._workers = Workers(
-                max((a.calls.concurrency for a in config.accounts.values()), default=1), "livesign-calls"
-            )
-            self._submit = self._workers.submit
-        ledger: Ledger = MemoryLedger()
-        if config.ledger_path != ":memory:":
-            try:
-                self._slots = open_slots(config.ledger_path, runtime.call_soon, config.accounts)
-                ledger = self._slots.own
-            except OSError as error:
-                log.warning("no ledger in %s (%s): a crash will leave what shows", config.ledger_path, error)
-        try:
-            self._engine = Engine(config, runtime, ledger, {"callback": self._port})
-            router = self._engine.application.parts.router
-            router.runs.session_max = 0
-            router.reports = True
-            self._outcomes = Outcomes(router.runs)
-            self._engine.application.on_ended(self._outcomes.told)
-            self._used.update(ledger.load().used.get(SESSION, ()))
-            self._engine.application.start()
-        except BaseException:
-            if self._slots is not None:
-                self._slots.close_dead()
-            raise
-        if self._slots is not None:
-            self._slots.settle()
-        self._engine.application.submit(SessionUp(SESSION))
-        self._looker = gevent.spawn(self._look_after)
-
-    def _look_after(self) -> None:
-        lag = HostLag(self._bot)
-        while self._state == "running":
-            gevent.sleep(min(self.keeper.beat(), LOOK_S))
-            lag.look()
-            self._counters["host_lags"] = lag.count
-
-    def _port(self, account: Account) -> CallbackPort:
-        callbacks = self._callbacks.get(account.name)
-        if callbacks is None:
-            raise ValueError(f"no callbacks were given: start(callbacks={{{account.name!r}: Callbacks(...)}})")
-        return CallbackPort(account, callbacks, self._home.runtime, self._bot, self._submit)
 
     def __enter__(self) -> Self:
         if self._state != "running":
@@ -215,7 +148,7 @@ class PresenceSupervisor(RunMaker):
             log.warning(
                 "stopped in the loop that the callbacks need: what shows stays; use `async with`, or await astop()"
             )
-            self._home.begin(self._hurry.set)
+            self._home.begin(self._inside.hurry.set)
         try:
             clean = bool(future.get(timeout=self._wait_s(timeout_s)))
         except pykka.Timeout:
@@ -240,7 +173,7 @@ class PresenceSupervisor(RunMaker):
 
     @property
     def _calls_in_loop(self) -> bool:
-        return any(callbacks.any_async for callbacks in self._callbacks.values())
+        return any(callbacks.any_async for callbacks in self._inside.callbacks.values())
 
     def _wait_s(self, timeout_s: float | None) -> float:
         return (self._config.shutdown_budget_ms / 1_000 if timeout_s is None else timeout_s) + GRACE_S
@@ -257,26 +190,16 @@ class PresenceSupervisor(RunMaker):
 
     def _end(self, timeout_s: float | None) -> bool:
         """In the runtime's thread."""
-        if timeout_s is not None:
-            gevent.spawn_later(timeout_s, self._hurry.set)
         try:
-            return self._engine.drain(self._hurry)
+            return self._inside.end(timeout_s)
         finally:
-            self._looker.kill()
-            self._engine.close()
-            if self._slots is not None:
-                self._slots.close_dead()
-            if self._workers is not None:
-                self._workers.close()
             self._state = "stopped"
             _ALL.discard(self)
 
     def _forked(self) -> None:
         """In the child of a fork."""
         self._state = "forked"
-        if self._slots is not None:
-            for ledger in (self._slots.own, *self._slots.dead):
-                ledger.abandon()
+        self._inside.abandon()
 
     def reload(self, config: Source = None, *, callbacks: Mapping[str, Callbacks] | None = None) -> Reload:
         """Use another configuration from now on (None: the same file again); open runs keep their settings.
@@ -291,14 +214,8 @@ class PresenceSupervisor(RunMaker):
         checked = load(source)
 
         def change() -> Reload:
-            before = dict(self._callbacks)
-            self._callbacks.update(callbacks or {})
-            try:
-                changed = self._engine.reload(checked)
-            except BaseException:
-                self._callbacks = before
-                raise
-            self._config = self._engine.config
+            changed = self._inside.reload(checked, callbacks or {})
+            self._config = self._inside.engine.config
             return changed
 
         return self._home.begin(change).get()  # type: ignore[no-any-return]
@@ -326,15 +243,13 @@ class PresenceSupervisor(RunMaker):
         if event.id is not None and self._is_repeat(event.id):
             return
         try:
-            self._engine.application.submit(FromClient(SESSION, event, self._heard))
+            self._inside.application.submit(FromClient(SESSION, event, self._heard))
         except Exception as error:
             self._lose(f"{type(error).__name__}: {error}")
 
     def _is_repeat(self, event_id: str) -> bool:
         with self._lock:
-            repeated = event_id in self._used
-            self._used.add(event_id)
-        return repeated
+            return self._inside.session.is_repeat(event_id)
 
     def _checked(self, event: Event) -> Event:
         if not isinstance(event, RunEvent | Alive):
@@ -373,6 +288,9 @@ class PresenceSupervisor(RunMaker):
     def _heard(self, reply: Reply) -> None:
         """In the runtime's thread."""
         if isinstance(reply, Rejected):
+            if reply.id is not None:
+                with self._lock:
+                    self._inside.session.forget(reply.id)
             log.warning("livesign rejected an event: %s: %s", reply.code, reply.detail)
 
     def _renew_s(self, opening: RunEvent) -> float:
@@ -385,23 +303,23 @@ class PresenceSupervisor(RunMaker):
     def outcome_of(self, run: RunHandle, timeout_s: float) -> RunOutcome:
         """See `RunHandle.outcome`."""
         key = self._key(run)
-        known = self._outcomes.known(key)
+        known = self._inside.outcomes.known(key)
         if known.final or self._state != "running" or asyncio._get_running_loop() is not None:
             return known
         try:
-            self._home.begin(partial(self._outcomes.wait, key, timeout_s)).get(timeout=timeout_s + GRACE_S)
+            self._home.begin(partial(self._inside.outcomes.wait, key, timeout_s)).get(timeout=timeout_s + GRACE_S)
         except Exception as error:
             log.debug("no outcome: %r", error)
-        return self._outcomes.known(key)
+        return self._inside.outcomes.known(key)
 
     async def aoutcome_of(self, run: RunHandle, timeout_s: float) -> RunOutcome:
         """See `RunHandle.aoutcome`."""
         key = self._key(run)
-        known = self._outcomes.known(key)
+        known = self._inside.outcomes.known(key)
         if known.final or self._state != "running":
             return known
-        await self._home.begin(partial(self._outcomes.wait, key, timeout_s))
-        return self._outcomes.known(key)
+        await self._home.begin(partial(self._inside.outcomes.wait, key, timeout_s))
+        return self._inside.outcomes.known(key)
 
     def _key(self, run: RunHandle) -> RunKey:
         return RunKey(run.account or next(iter(self._config.accounts)), run.conversation, run.name)
@@ -416,13 +334,14 @@ class PresenceSupervisor(RunMaker):
     @property
     def addresses(self) -> dict[str, str]:
         """Where the built-in chat services of sandbox accounts can be watched, by account."""
-        return {name: service.base_url for name, service in self._engine.sandboxes.items()}
+        return {name: service.base_url for name, service in self._inside.engine.sandboxes.items()}
 
     def stats(self) -> dict[str, int]:
         """Everything that is counted or can be measured. Takes a moment: in asyncio, use ``asyncio.to_thread``."""
         self._check_running()
-        numbers = Counter(self._home.begin(self._engine.stats).get())
+        numbers = Counter(self._home.begin(self._inside.engine.stats).get())
         numbers.update(self._counters)
+        numbers["host_lags"] = self._inside.lag.count
         numbers["handles"] = len(self.keeper)
         numbers["handles_abandoned"] = self.keeper.abandoned
         return dict(sorted(numbers.items()))

@@ -115,6 +115,8 @@ class Simulation:
     def __init__(self, scenario: Scenario, witness: Witness | None = None) -> None:
         self.scenario = scenario
         self.witness = witness or Witness()
+        self.turns_max = ManualDriver.turns_max
+        """Turns without rest at one moment that are taken for an endless loop."""
         self.world = World(Faults(scenario.platform, 0), witness=self.witness)
         self.clock = ManualClock(0)
         self.ledger = MemoryLedger()
@@ -177,7 +179,9 @@ class Simulation:
     def _boot(self) -> None:
         if self.app is not None:
             return
-        runtime = self._runtime = Runtime(ManualDriver(), self.clock, name="simulation")
+        driver = ManualDriver()
+        driver.turns_max = self.turns_max
+        runtime = self._runtime = Runtime(driver, self.clock, name="simulation")
         runtime.random.seed(self.scenario.seed)
         runtime.scheduler.tap = self.saboteur
         self._ports = []

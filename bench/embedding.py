@@ -70,7 +70,7 @@ class Collector:
 
 @contextmanager
 def timed_callbacks(longest: list[int]) -> Iterator[None]:
-    """Puts the longest CPU time (ns) of any callback of an asyncio loop into ``longest[0]``."""
+    """Puts the longest CPU time (ns) of any callback of an asyncio loop, but its own, into ``longest[0]``."""
     plain: Any = asyncio.Handle._run
     collector = Collector()
 
@@ -78,7 +78,8 @@ def timed_callbacks(longest: list[int]) -> Iterator[None]:
         began_ns, spent_ns = time.thread_time_ns(), collector.spent_ns
         plain(self)
         took_ns = time.thread_time_ns() - began_ns - (collector.spent_ns - spent_ns)
-        longest[0] = max(longest[0], took_ns)
+        if getattr(self._callback, "__self__", None) is not self._loop:  # that is the loop's own reading of its pipe
+            longest[0] = max(longest[0], took_ns)
 
     gc.callbacks.append(collector)
     asyncio.Handle._run = run  # type: ignore[method-assign]
@@ -196,16 +197,26 @@ def run(smoke: bool) -> list[Figure]:
     """The figures."""
     costs = asyncio.run(telling(50 if smoke else 5_000))
     progress("embedding: 5,000 runs at the same time")
-    runs, spread_s, live_s = (50, 0.2, 0.5) if smoke else (5_000, 10.0, 15.0)
+    runs, spread_s, live_s = (50, 0.2, 0.5) if smoke else (5_000, 14.0, 18.0)
     crowd = asyncio.run(crowd_of(runs, spread_s, live_s))
+    done = crowd.done
     opened = f"{crowd.most_open:,} runs open at once, {crowd.calls:,} calls"
     quiet = f"{crowd.quiet_p99_ms:.2f} ms without livesign; worst {crowd.worst_ms:.1f} ms"
     return [
-        Figure("a run handle's event, from asyncio", costs["run"], "µs", at_most(20), "CPU time of the bot's thread"),
-        Figure("tell, from asyncio", costs["tell"], "µs", at_most(40), f"call_soon_threadsafe: {costs['peer']:.1f} µs"),
-        Figure("a run handle's event, from a thread", costs["thread_run"], "µs", at_most(20)),
-        Figure("tell, from a thread", costs["thread_tell"], "µs", at_most(40)),
-        Figure("longest callback in the loop", crowd.longest_ms, "ms", at_most(1.0), opened, crowd.done),
-        Figure("the loop's delay, p99", crowd.p99_ms, "ms", at_most(5.0), quiet),
-        Figure("the hub is busy", crowd.hub_share * 100, "%", at_most(30.0)),
+        Figure(
+            "a run handle's event, from asyncio", costs["run"], "µs", at_most(20), "CPU time of the bot's thread", done
+        ),
+        Figure(
+            "tell, from asyncio",
+            costs["tell"],
+            "µs",
+            at_most(40),
+            f"call_soon_threadsafe: {costs['peer']:.1f} µs",
+            done,
+        ),
+        Figure("a run handle's event, from a thread", costs["thread_run"], "µs", at_most(20), "", done),
+        Figure("tell, from a thread", costs["thread_tell"], "µs", at_most(40), "", done),
+        Figure("longest callback in the loop", crowd.longest_ms, "ms", at_most(1.0), opened, done),
+        Figure("the loop's delay, p99", crowd.p99_ms, "ms", at_most(5.0), quiet, done),
+        Figure("the hub is busy", crowd.hub_share * 100, "%", at_most(30.0), "of one core", done),
     ]

@@ -31,13 +31,11 @@ IDLE_S = 60.0
 SLICE = 250
 """Looked at in one go: a program's loop is never held for long."""
 
-Gone = Callable[[], bool]
-
 
 class Pulse:
     """What is known of an open handle without holding it."""
 
-    __slots__ = ("active", "due_s", "gone", "interval_s", "lost", "names")
+    __slots__ = ("active", "due_s", "interval_s", "lost", "names", "owner")
 
     def __init__(self, names: dict[str, Any], interval_s: float) -> None:
         self.names = names
@@ -48,8 +46,8 @@ class Pulse:
         """Something was told since the last look."""
         self.lost = False
         """The handle was garbage-collected."""
-        self.gone: Gone | None = None
-        """Whether the task that entered the block is gone; None: it was not entered, or not by a task."""
+        self.owner: weakref.ref[Any] | None = None
+        """The task or greenlet that entered the block; None: it was not entered, or by a plain thread."""
 
 
 class Keeper:
@@ -97,7 +95,7 @@ class Keeper:
         return self._pause_s
 
     def _look(self, pulse: Pulse, now_s: float) -> None:
-        if pulse.lost or (pulse.gone is not None and pulse.gone()):
+        if pulse.lost or (pulse.owner is not None and is_gone(pulse.owner)):
             self._tear_down(pulse)
         elif pulse.active:
             pulse.active = False
@@ -124,8 +122,8 @@ class Keeper:
             log.warning("a run could not be renewed or ended: %s", error)
 
 
-def owner_here() -> Gone | None:
-    """Tells later whether the asyncio task, or else the greenlet, that runs now is gone. None: it is a plain thread.
+def owner_here() -> weakref.ref[Any] | None:
+    """The asyncio task, or else the greenlet, that runs now. None: it is a plain thread.
 
     A plain thread always unwinds its blocks, so nobody has to look after it. Imports neither asyncio nor greenlet.
     """
@@ -136,26 +134,20 @@ def owner_here() -> Gone | None:
         except RuntimeError:  # no loop runs here
             task = None
         if task is not None:
-            return _task_gone(weakref.ref(task))
+            return weakref.ref(task)
     greenlet = sys.modules.get("greenlet")
     if greenlet is not None:
         current = greenlet.getcurrent()
         if current.parent is not None:
-            return _greenlet_gone(weakref.ref(current))
+            return weakref.ref(current)
     return None
 
 
-def _task_gone(task: weakref.ref[Any]) -> Gone:
-    def gone() -> bool:
-        now = task()
-        return now is None or now.done() or now.get_loop().is_closed()
-
-    return gone
-
-
-def _greenlet_gone(greenlet: weakref.ref[Any]) -> Gone:
-    def gone() -> bool:
-        now = greenlet()
-        return now is None or now.dead
-
-    return gone
+def is_gone(owner: weakref.ref[Any]) -> bool:
+    """Whether this task or greenlet has ended, or will never go on."""
+    now = owner()
+    if now is None:
+        return True
+    if hasattr(now, "get_loop"):
+        return bool(now.done() or now.get_loop().is_closed())
+    return bool(now.dead)

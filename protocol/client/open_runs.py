@@ -36,7 +36,7 @@ class _Told:
     """The final post; no phase came after it."""
 
     def events(self) -> list[Event]:
-        single = (self.opening, self.moved, self.phase if self.phase is not self.opening else None)
+        single = (self.opening, self.moved, self.phase if self.phase != self.opening else None)
         several = (*self.tools.values(), *self.children.values(), self.sent)
         return [event for event in (*single, *several) if event is not None]
 

@@ -62,6 +62,10 @@ class RunHandle:
     While its block runs it is kept alive; a handle that is garbage-collected without an end is torn down.
     """
 
+    __slots__ = (
+        "__weakref__", "_begun", "_calls", "_host", "_loose", "_names", "_opening", "_pulse", "_token", "ended",
+    )  # fmt: skip
+
     def __init__(self, host: RunHost, opening: RunEvent, renew_s: float = RENEW_S) -> None:
         """``opening``: the checked event that opens the run."""
         self._host = host
@@ -110,7 +114,7 @@ class RunHandle:
         return self
 
     def __enter__(self) -> Self:
-        self._pulse.gone = owner_here()
+        self._pulse.owner = owner_here()
         self.begin()
         self._token = _CURRENT.set(self)
         return self
@@ -298,6 +302,8 @@ class RunHandle:
 class ToolSpan:
     """A tool that runs; an exception inside its block makes it end as not ok."""
 
+    __slots__ = ("_ended", "_run", "call")
+
     def __init__(self, run: RunHandle, call: str) -> None:
         self._run = run
         self.call = call
@@ -323,6 +329,8 @@ class ToolSpan:
 
 class ChildSpan:
     """A helper run that keeps its parent open; an exception inside its block makes it end as not ok."""
+
+    __slots__ = ("_run", "child")
 
     def __init__(self, run: RunHandle, child: str) -> None:
         self._run = run
