@@ -189,6 +189,8 @@ class TypingActor(Actor):
         if isinstance(event, events.Moved) and info is not None and info.policy.typing.in_threads:
             self._move(info, thread, event.thread)
             thread = event.thread
+        if info is not None and info.key.run in self._state.targets and is_terminal(event):
+            self._state.moved_over.add(info.key.run)
         machine = self._state.typing.get(thread)
         if machine is None:
             machine = self._machine(thread)
@@ -237,8 +239,9 @@ class TypingActor(Actor):
                     self.cancel(TypingDue(thread, key))
         if machine.idle:
             self._state.typing.pop(thread, None)
-            for run in [run for run, target in self._state.targets.items() if target == thread]:
+            for run in [run for run in self._state.moved_over if self._state.targets[run] == thread]:
                 del self._state.targets[run]
+                self._state.moved_over.discard(run)
 
 
 class ConversationSupervisor(Supervisor):

@@ -102,6 +102,8 @@ class Conversation:
     """By target."""
     targets: dict[str, Thread] = field(default_factory=dict)
     """Where a run types, if it has moved."""
+    moved_over: set[str] = field(default_factory=set)
+    """Those of them that have ended: what is left of their typing is still there."""
 
     @property
     def idle(self) -> bool:

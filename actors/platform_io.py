@@ -174,7 +174,7 @@ class PlatformIOActor(Actor):
         """Messages taken in since calls were begun last."""
 
     def on_start(self) -> None:
-        self._pump()
+        self.actor_ref.tell(WAKE)  # behind what waits and what is told again: it may be newer than what the lanes know
 
     def on_receive(self, message: Any) -> None:
         retold = isinstance(message, Retold)

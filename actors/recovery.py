@@ -31,7 +31,7 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int, wall_
         row.info = replace(row.info, policy=policy)
         age_ms = max(0, wall_ms - row.opened_wall_ms) if row.opened_wall_ms else 0
         router.runs.adopt(row.info, row.lease_ms, row.events_only, age_ms, now_ms)
-        if row.info.message is not None:
+        if row.info.message is not None and (row.info.ack_allowed or row.info.status_allowed):
             owners[Place(key.account, key.conversation, row.info.message)] = row
     shown = {
         place: _adopt_marks(place, marks, place in owners, parts, now_ms) for place, marks in contents.marks.items()

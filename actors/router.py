@@ -430,7 +430,8 @@ class RouterActor(Actor):
         while isinstance(message, RouterFailedOn):
             message, fails = message.message, fails + 1
         if not isinstance(message, FromClient):
-            if fails <= FAILS_MAX:
+            # A conversation of whose end it has not heard was started again with the router.
+            if fails <= FAILS_MAX and not isinstance(message, Passivated):
                 self.on_receive(message)
         elif fails == 1 and (is_terminal(message.event) or isinstance(message.event, events.Clear)):
             self._crashed_terminal(message)

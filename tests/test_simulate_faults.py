@@ -102,6 +102,7 @@ def test_a_conversation_about_whose_rest_the_router_did_not_hear_still_works(hol
         config={"conversation": {"idle_ms": 5_000}, "status": {"done_hold_ms": hold_ms}},
     )  # fmt: skip
     assert result.counters["restarts"] == 1
+    assert result.to_json()["actors"] == 0
     assert (20_000, "set", "👀") in calls(result, "m2")
     assert outcomes(result)["m2"] == ("done", None)
     assert_nothing_left(result)
@@ -113,6 +114,16 @@ def test_typing_of_a_run_that_had_moved_is_ended_after_a_crash_of_the_process() 
         event(8_000, "done"), config=LASTING,
     )  # fmt: skip
     assert ("typing_stop", "t2") in [(call.command.op.value, call.command.thread) for call in result.world.calls]
+    assert_nothing_left(result)
+
+
+def test_a_run_that_was_taken_over_and_moves_before_it_works_types_where_it_moved() -> None:
+    result = play(
+        received(0), [2_000, "@shutdown", {"leave": True}], [2_500, "@boot"], event(4_000, "moved", thread="t1"),
+        event(5_000, "thinking"), event(9_000, "done"), config=LASTING,
+    )  # fmt: skip
+    typed = [(call.t_ms, call.command.thread) for call in result.world.calls if call.command.op.value == "typing_start"]
+    assert typed == [(0, None), (5_000, "t1")]
     assert_nothing_left(result)
 
 
@@ -128,6 +139,15 @@ def test_the_end_of_a_run_that_was_lost_with_its_actors_is_told_again() -> None:
     crash = [2_500, "@crash", {"actor": "reaction", "conversation": "c", "times": 4}]
     result = play(received(0), received(10, "m2"), event(100, "thinking"), crash, *tools, event(3_050, "done"))
     assert outcomes(result) == {"m1": ("done", None), "m2": ("error", "gave_up")}
+    assert_nothing_left(result)
+
+
+def test_an_older_run_without_marks_does_not_keep_those_of_a_newer_one_over_a_crash_of_the_process() -> None:
+    result = play(
+        event(0, "received", direct=True, mentioned=False), received(1_000, run="r2"), event(2_000, "done", run="r2"),
+        [2_500, "@kill_restart"],
+    )  # fmt: skip
+    assert outcomes(result) == {"r2": ("done", None), "m1": ("cancelled", "recovered")}
     assert_nothing_left(result)
 
 

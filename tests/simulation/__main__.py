@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from typing import Any
 from tests.simulation import coda, shrink, trial, worlds
 from tests.simulation.worlds import CALM_MS, World
 
+HANG_S = 40
+"""No world takes so long."""
 EVENTS_PER_MINUTE = 60_000
 FAULTS_PER_MINUTE = 25
 """Floors with room for a slow machine; the aims are 200,000 and 100."""
@@ -52,7 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
     start_s = time.monotonic()
     for seed in options.seed or _seeds(options.first_seed):
         world = worlds.make(seed)
+        _expect_end(seed, total)
         report = trial.run(world)
+        signal.alarm(0)
         total.add(report)
         if report.problems:
             _tell(world, report, options)
@@ -66,6 +73,20 @@ def main(arguments: list[str] | None = None) -> int:
     for each in short:
         print(f"not enough: {each}", file=sys.stderr)
     return 1 if total.violations or short else 0
+
+
+def _expect_end(seed: int, total: Total) -> None:
+    """A world that does not end is a violation too; there is no way to go on after it."""
+
+    def hangs(number: int, frame: Any) -> None:
+        print(f"seed {seed} hangs: python -m tests.simulation --seed {seed}", file=sys.stderr)
+        traceback.print_stack(frame)
+        total.violations[seed] = [f"it does not end within {HANG_S} s"]
+        print(json.dumps(total.to_json()), flush=True)
+        os._exit(1)
+
+    signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(HANG_S)
 
 
 def _seeds(first: int | None) -> Any:

@@ -84,7 +84,7 @@ def _typing(account: Account, policy: Policy) -> Iterator[Look]:
         return
     if typing.mode == "instant" and not account.limits:
         yield Look(1_800, "typing at once", typing=True)
-    if typing.mode in ("instant", "thinking"):
+    if typing.mode in ("instant", "thinking") and not (account.limits and account.spec.name == "sandbox"):
         yield Look(9_000, "typing while it thinks", typing=True)
         yield Look(28_000, "typing after the user has answered", typing=True)
     yield Look(100_000, "no typing after the error", typing=False)

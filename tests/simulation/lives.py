@@ -52,6 +52,7 @@ class Life:
     final_ms: int | None = None
     waiting_ms: int | None = None
     sending: bool = False
+    first_thread: str | None = None
     adopt_until_ms: int = 0
     adopted: bool = False
     """An earlier process has left it: by the wall clock it may be of any age."""
@@ -67,9 +68,9 @@ class Life:
     """When the first typing call after that has ended: the TTL counts from there at the earliest."""
     spans: dict[str, int] = field(default_factory=dict)
 
-    def start_ended(self, now_ms: int) -> None:
-        """A typing call has ended."""
-        if self.armed_ms < self.sign_ms:
+    def start_ended(self, now_ms: int, happened: bool) -> None:
+        """A typing call has ended; one that failed begins anew."""
+        if self.armed_ms < self.sign_ms or not happened:
             self.armed_ms = now_ms
 
 
@@ -128,6 +129,7 @@ class Lives:
         )
         life.progress_ms = life.sign_ms = now_ms
         life.about = about
+        life.first_thread = life.thread
         self.all[key] = self.open[key] = life
         self._here.setdefault((key.account, key.conversation), {})[key] = life
         if event.message is not None:
@@ -249,10 +251,13 @@ class Lives:
             life.holders.clear()
             life.children.clear()
             life.spans.clear()
-            life.done = life.child_failed = life.sending = False
+            life.done = life.child_failed = life.sending = life.typing_off = False
             life.final_ms = life.waiting_ms = life.into = None
             life.alone_ms = life.last_ms = now_ms
             life.adopted = True
+            life.thread = life.first_thread  # a move dies with its process
+            if life.message is not None:  # and so does what was known of newer runs on the message that have ended
+                self.newest[life.key.account, life.key.conversation, life.message] = life.key
             life.policy = self._config().policy(life.key.account, life.key.conversation, *life.about)
             life.adopt_until_ms = now_ms + max(1, life.policy.lease.adopt_ms)
 
@@ -293,13 +298,13 @@ class Lives:
     def _lease_ms(self, life: Life) -> int:
         if life.adopt_until_ms or life.into is not None or not life.lease_ms:
             return NEVER_MS
-        if life.final_ms is not None and life.policy.status.final_sent_ms:
-            return NEVER_MS
+        wait_ms = life.policy.status.final_sent_ms
+        not_before_ms = 0 if life.final_ms is None or not wait_ms else life.final_ms + wait_ms
         if life.events_only:
-            return life.last_ms + life.lease_ms
+            return max(not_before_ms, life.last_ms + life.lease_ms)
         if life.holders & self.connected:
             return NEVER_MS
-        return max(life.last_ms, life.alone_ms) + life.lease_ms
+        return max(not_before_ms, max(life.last_ms, life.alone_ms) + life.lease_ms)
 
 
 def _ends(event: Event) -> bool:

@@ -64,7 +64,7 @@ BUGS = (
         "            self.off |= EXPIRED", "            self.arm(now_ms)"),
     Bug("marks-are-removed-before-the-add", "lanes", "actors/presence/mark_plan.py",
         "adding = wish.target is not None and not self.marks.is_certain(wish.target)",
-        "adding = wish.target is not None and not self.leftovers(wish)"),
+        "adding = wish.target is not None and (not self.leftovers(wish) or self.rules.removal_needs_handle)"),
     Bug("a-call-in-flight-is-forgotten", "lanes", "actors/presence/mark_lane.py",
         "if self.in_flight is not None or now_ms < self.not_before_ms:", "if now_ms < self.not_before_ms:"),
     Bug("the-breaker-is-not-reset", "lanes", "actors/presence/breaker.py",

@@ -12,6 +12,8 @@ from tests.simulation import coda, worlds
 from tests.simulation.watch import Watcher
 from tests.simulation.worlds import Tree, World
 
+TURNS_MAX = 60_000
+
 
 @dataclass(slots=True)
 class Report:
@@ -30,6 +32,7 @@ def run(world: World, tree: Tree | None = None) -> Report:
     """Run the world, or another tree with its times."""
     watcher = _Coda(world)
     simulation = Simulation(read(worlds.with_looks(world, tree or world.tree)), watcher)
+    simulation.turns_max = TURNS_MAX
     watcher.attach(simulation)
     logging.disable(logging.CRITICAL)
     try:
@@ -62,6 +65,7 @@ class _Coda(Watcher):
         if self._now_ms == self.world.coda_ms and not self._rested:
             self._rested = True
             self.at_rest("after the storm")
+            self._truth.begin_anew()
         super().before(step)  # type: ignore[arg-type]
 
     _rested = False

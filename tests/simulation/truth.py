@@ -66,6 +66,13 @@ class Truth:
         """An answer was lost on the way to the one who should have known it."""
         self._waits = {key: wait for key, wait in self._waits.items() if key[0] != account}
 
+    def begin_anew(self) -> None:
+        """What was left by the platform's fault is gone and forgotten."""
+        for place in self.left:
+            self.typing.pop(place, None)
+            self.marks.pop(place, None)
+        self.left.clear()
+
     def typing_at(self, now_ms: int) -> list[Place]:
         return [place for place, until_ms in self.typing.items() if until_ms > now_ms]
 

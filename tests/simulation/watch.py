@@ -63,6 +63,11 @@ class Watcher(Witness):
         self._wanted_ms: dict[Place, int] = {}
         self._ends: dict[RunKey, EndedRun] = {}
         self._news: list[EndedRun] = []
+        self._config: Any = None
+        self._unsure: set[tuple[str, str]] = set()
+        """Conversations where what was told about typing was lost in a crash: it ends with its TTL."""
+        self._stopped: set[str] = set()
+        """Accounts that wait for other credentials."""
         self._crashes: dict[Any, list[int]] = defaultdict(list)
         self._touched: dict[Place, int] = {}
         self._trouble_ms: Counter[str] = Counter()
@@ -77,6 +82,7 @@ class Watcher(Witness):
     def attach(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._truth = Truth(lambda: simulation.config.accounts, self.problem)
+        self._config = simulation.config
         self._note_ttls()
         self._lives = Lives(lambda: simulation.config)
 
@@ -140,8 +146,14 @@ class Watcher(Witness):
         self._trouble_ms[account] = self._awake_ms + 1
         for name in (account,) if account else self._truth.accounts:
             self._fault_ms[name] = self._now_ms
+        if isinstance(message, ShowMark):  # it is told again, but when?
+            self._wishes.pop((account, message.conversation, message.message), None)
+        elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
+            self._wishes.pop((account, message.conversation, f"typing {message.thread}"), None)
         if isinstance(message, CallEnded):
             self._truth.forget_wait(account)
+        if actor == "typing" and isinstance(message, Deliver):
+            self._unsure.add((key[1], key[2]))
         if isinstance(message, Deliver) and message.info is not None:
             self._touched[message.info.key[0], message.info.key[1], message.info.message] = self._awake_ms
 
@@ -202,9 +214,8 @@ class Watcher(Witness):
         if command.op is Op.TYPING_START:
             if wish not in (None, "TypeStart"):
                 self.problem(f"typing is started in {place} although the last word was {wish}")
-            if self._may_type(place, self._awake_ms):
-                self._wanted_ms[place] = self._now_ms
-            elif not self._troubled(account):
+            self._wanted_ms[place] = self._now_ms
+            if not self._may_type(place, self._awake_ms) and not self._troubled(account):
                 self.problem(f"typing is started in {place} and nobody may want it")
         elif wish not in (None, "TypeStop"):
             self.problem(f"typing is stopped in {place} although the last word was {wish}")
@@ -212,12 +223,14 @@ class Watcher(Witness):
     def answered(self, record: CallRecord, outcome: Outcome, applied: bool) -> None:
         self._truth.answered(record, outcome, applied, self._now_ms)
         slow = self._now_ms - record.t_ms > 300
+        if outcome.kind is OutcomeKind.AUTH:
+            self._stopped.add(record.account)
         if outcome.kind is not OutcomeKind.OK or slow:
             self._fault_ms[record.account] = self._now_ms
             self._count_fault(record, outcome, applied, slow)
         if record.command.op is Op.TYPING_START:
             for life in self._lives.in_conversation(record.account, record.command.conversation):
-                life.start_ended(self._awake_ms)
+                life.start_ended(self._awake_ms, outcome.happened)
 
     def _count_fault(self, record: CallRecord, outcome: Outcome, applied: bool, slow: bool) -> None:
         kind = outcome.kind.value
@@ -332,6 +345,8 @@ class Watcher(Witness):
         """Whether an open run or a scope may want typing at this target."""
         account, conversation, target = place
         rules = self._truth.accounts[account].spec.rules
+        if (account, conversation) in self._unsure:
+            return True
         for (owner, where, _), (thread, started_ms) in self._scopes.items():
             if (owner, where) == (account, conversation) and f"typing {thread}" == target:
                 if now_ms <= started_ms + self._scope_ttl_ms[account] + PROMPT_MS:
@@ -342,10 +357,12 @@ class Watcher(Witness):
                 continue
             ttl_ms = life.policy.typing.ttl_ms
             lasts = any(now_ms <= at_ms + life.policy.status.span_max_ms + ttl_ms for at_ms in life.spans.values())
-            waits = (
-                life.armed_ms < life.sign_ms and self._patience_ms(account) > PROMPT_MS
-            )  # its first call may have to
-            if lasts or waits or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + PROMPT_MS:
+            prompt = self._patience_ms(account) == PROMPT_MS
+            late_ms = PROMPT_MS if prompt else ttl_ms + TROUBLE_MS  # the TTL counts from the first call, which may wait
+            if life.sending:
+                late_ms += life.policy.typing.sending_max_ms
+            waits = life.armed_ms < life.sign_ms and not prompt
+            if lasts or waits or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + late_ms:
                 return True
         return False
 
@@ -385,6 +402,9 @@ class Watcher(Witness):
     def stepped(self, step: Step) -> None:
         if isinstance(step.what, Control) and step.what.name == "@reload":
             self._note_ttls()
+            if self._simulation.config is not self._config:  # else it was refused
+                self._config = self._simulation.config
+                self._stopped.clear()
         self._check_news()
         if self._now_ms - self._looked_ms >= LOOK_MS:
             self._looked_ms = self._now_ms
@@ -421,6 +441,8 @@ class Watcher(Witness):
         now_ms = self._now_ms
         for place in self._truth.typing_at(now_ms):
             account = place[0]
+            if account in self._stopped:
+                continue
             posting = self._awake_ms <= self._lives.posting.get((account, place[1]), -1)
             if posting or self._may_type(place, self._awake_ms):
                 self._wanted_ms[place] = now_ms
@@ -436,6 +458,8 @@ class Watcher(Witness):
         now_ms = self._now_ms
         for place, marks in list(self._truth.marks.items()):
             life = self._owner(place)
+            if place[0] in self._stopped:
+                continue
             if life is None or life.ended_ms is None or place in self._truth.left or self._stays(life, marks):
                 continue
             hold_ms = max(life.policy.status.done_hold_ms, life.policy.status.error_hold_ms)

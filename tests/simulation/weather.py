@@ -65,6 +65,12 @@ def _windows(rng: random.Random, base: Rule, storm_ms: int, badness: float) -> l
         outcome = rng.choice(("transient", "hang", "transient"))
         rule = {**base, "from_ms": from_ms, "until_ms": until_ms, "outcome": outcome}
         found.append({**rule, "applied": True} if outcome == "hang" and rng.random() < 0.5 else rule)
+    if rng.random() < 0.5 * badness:  # a flood: answers that overlap name different times
+        from_ms = rng.randrange(storm_ms)
+        flood = {**base, "from_ms": from_ms, "until_ms": min(storm_ms, from_ms + 4_000), "outcome": "rate_limited"}
+        flood["scope"] = rng.choice(("account", "conversation"))
+        found.append({**flood, "nth": [0, 3, 6], "latency_ms": 300, "retry_after_ms": 20_000})
+        found.append({**flood, "latency_ms": 500, "retry_after_ms": 300})
     if rng.random() < 0.5 * badness:
         from_ms = rng.randrange(storm_ms)
         found.append({**base, "from_ms": from_ms, "until_ms": from_ms + 30_000, "latency_ms": rng.choice((400, 4_000))})

@@ -1,8 +1,9 @@
 """Worlds: a whole scenario from one seed, in the form that ``livesign simulate`` takes.
 
-Every world has three parts. In the *storm*, conversations of several accounts and clients go through random scripts while
-platform, host, process, actors and clients fail. Then all clients leave, and in the *calm*, a day long, everything has to
-come to rest. In the *coda* the same accounts get plain runs again, which have to look as on the first day.
+Every world has three parts. In the *storm*, conversations of several accounts and clients go through random scripts
+while platform, host, process, actors and clients fail. Then all clients leave, and in the *calm*, a day long, everything
+has to come to rest; an *echo* of short runs goes through it, at a time when refusals are remembered and may be doubted. In
+the *coda* the same accounts get plain runs again, which have to look as on the first day.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from tests.simulation.scripts import Row, Talk
 
 DAY_MS = 86_400_000
 CALM_MS = DAY_MS + 3_600_000
+ECHO_MS = 640_000
+ECHOES = 40
+RELOAD_MS = 3_600_000
 LOOK_MS = 2_500
 LOOKER = "looker"
 Tree = dict[str, Any]
@@ -67,7 +71,7 @@ def make(seed: int) -> World:
     used = [row[1] for row in rows if "account" in row[1] and row[1]["account"] not in FEW]
     places = [(event["account"], event["conversation"]) for event in rng.sample(used, min(3, len(used)))]
     places = [(name, "fresh") for name in accounts] + list(dict.fromkeys(places))
-    events = rows + faults + _calm(config, clients, storm_ms) + coda.rows(places, coda_ms)
+    events = rows + faults + _calm(config, clients, storm_ms) + _echo(rng, rows, storm_ms) + coda.rows(places, coda_ms)
     until_ms = coda_ms + coda.LENGTH_MS
     tree = {"config": config, "events": events, "platform": platform, "until_ms": until_ms, "seed": seed}
     return World(seed, tree, storm_ms, coda_ms, calm, tuple(places))
@@ -75,7 +79,12 @@ def make(seed: int) -> World:
 
 def with_looks(world: World, tree: Tree) -> Tree:
     """The tree with a moment every few seconds at which the watcher looks."""
-    times = (range(0, world.storm_ms + 120_000, LOOK_MS), range(world.coda_ms, world.tree["until_ms"], LOOK_MS))
+    times = (
+        range(0, world.storm_ms + 60_000, LOOK_MS),
+        range(world.storm_ms + ECHO_MS, world.storm_ms + ECHO_MS + 120_000, LOOK_MS),
+        (world.storm_ms + RELOAD_MS - 5_000,),
+        range(world.coda_ms, world.tree["until_ms"], LOOK_MS),
+    )
     looks: list[Row] = [[t_ms, "@connect", LOOKER] for part in times for t_ms in part]
     looks += [[world.coda_ms + t_ms, "@connect", LOOKER] for t_ms in coda.MOMENTS]
     return {**tree, "events": sorted(tree["events"] + looks, key=lambda row: row[0])}
@@ -118,13 +127,31 @@ def _disorder(rng: random.Random, rows: list[Row]) -> list[Row]:
 
 
 def _calm(config: Tree, clients: list[str], storm_ms: int) -> list[Row]:
-    """The clients leave, and new credentials bring back an account that was stopped."""
+    """The clients leave; new credentials bring back, after the echo, an account that was stopped."""
     fresh = copy.deepcopy(config)
     for account in fresh["accounts"].values():
         account["token"] = "another"
     rows: list[Row] = [[storm_ms, "@boot"], [storm_ms + 60_000, "@boot"]]
     rows += [[storm_ms, "@client_lost", client] for client in clients]
-    return [*rows, [storm_ms, {"type": "@reload", "config": fresh}]]
+    return [*rows, [storm_ms + RELOAD_MS, {"type": "@reload", "config": fresh}]]
+
+
+def _echo(rng: random.Random, rows: list[Row], storm_ms: int) -> list[Row]:
+    """Two plain runs, one after the other, in conversations of the storm."""
+    used = list(dict.fromkeys((row[1]["account"], row[1]["conversation"]) for row in rows if "account" in row[1]))
+    found: list[Row] = []
+    for account, conversation in rng.sample(used, min(ECHOES, len(used))):
+        for start_ms, message in ((ECHO_MS, "echo1"), (ECHO_MS + 60_000, "echo2")):
+            fields: dict[str, dict[str, Any]] = {
+                "received": {"direct": False, "mentioned": True},
+                "thinking": {},
+                "done": {},
+            }
+            for index, (kind, more) in enumerate(fields.items()):
+                event = {"type": kind, "account": account, "conversation": conversation, "message": message, **more}
+                event["id"] = f"{account}/{conversation}/{message}/{kind}"
+                found.append([storm_ms + start_ms + index * 3_000, event, "echo"])
+    return [*found, [storm_ms + ECHO_MS + 120_000, "@client_lost", "echo"]]
 
 
 def _reloads(rng: random.Random, config: Tree, storm_ms: int) -> list[Row]:
