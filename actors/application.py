@@ -15,7 +15,7 @@ under the manual driver; what differs is the runtime, the ports of the platforms
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,15 @@ from actors.presence.runs import RunTable
 from actors.presence.terms import RetryRules
 from actors.recovery import recover
 from actors.router import RouterActor
-from actors.router_state import ConversationsLost, EndAccount, EndAll, RouterFailedOn, RouterState, StartConversation
+from actors.router_state import (
+    AdoptRuns,
+    ConversationsLost,
+    EndAccount,
+    EndAll,
+    RouterFailedOn,
+    RouterState,
+    StartConversation,
+)
 from actors.runtime import Actor, ActorRef, Backoff, ChildSpec, DuplicateKeyError, Runtime, Supervisor
 from actors.subscribers import Subscribers
 
@@ -186,7 +194,7 @@ class Application:
             Pacing(account.limits, account.reserve),
             RetryRules(),
             account.calls.concurrency,
-            key_prefix=f"{self.runtime.clock.wall_ms():x}-",
+            key_prefix=f"{self.runtime.clock.wall_ms():x}{self.runtime.random.getrandbits(32):08x}-",
         )
         return AccountIO(
             account.name,
@@ -200,9 +208,13 @@ class Application:
 
     def start(self) -> None:
         """Take over what an earlier process has left, start the tree, and wait until it stands."""
-        recover(self._ledger.load(), self.config, self.parts, self.runtime.clock.now_ms(), self.runtime.clock.wall_ms())
+        self._recover(self.parts.accounts)
         self._root = self.runtime.spawn(Root, self.parts, key="root")
         self._router = self._root.ask(WhoRoutes())
+
+    def _recover(self, accounts: Collection[str]) -> None:
+        clock = self.runtime.clock
+        recover(self._ledger.load(), self.config, self.parts, accounts, clock.now_ms(), clock.wall_ms())
 
     def submit(self, message: FromClient | SessionUp | SessionDown | Subscription | SubscriptionEnded) -> None:
         """Hand something of a client to the router."""
@@ -239,7 +251,9 @@ class Application:
             if held is None:
                 held = self.parts.accounts[name] = self._account_io(account)
                 assert self._root is not None
+                self._recover((name,))
                 self._root.tell(StartAccount(held))
+                self._tell_router(AdoptRuns())
                 continue
             held.port.close()
             held.port = self._port_for(account)

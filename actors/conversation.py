@@ -23,6 +23,7 @@ from actors.conversation_state import (
     PassivateIfIdle,
     Settled,
     StillBusy,
+    TakenOver,
     TerminalCrashed,
     Thread,
     is_terminal,
@@ -85,6 +86,10 @@ class ReactionActor(Actor):
                 if machine is not None:
                     self._perform(info.key.run, machine, machine.disown())
                     self._finish(info.key.run, info, not_shown=False)
+            case TakenOver(info):
+                machine = self._state.reactions.get(info.key.run)
+                if machine is not None:
+                    self._perform(info.key.run, machine, machine.take_over(self.now_ms))
             case MarkDue(run, key):
                 machine = self._state.reactions.get(run)
                 if machine is not None:

@@ -38,6 +38,12 @@ class LetBe(Message, frozen=True):
     info: RunInfo
 
 
+class TakenOver(Message, frozen=True):
+    """To a reaction actor: a client goes on with this run, which an earlier process had left."""
+
+    info: RunInfo
+
+
 class ConversationStarted(Message, frozen=True):
     """To the router: the actors of this conversation are there (again)."""
 
@@ -114,12 +120,6 @@ class Conversation:
         """The runs that its machines know of."""
         marked = {machine.info.key for machine in self.reactions.values()}
         return marked.union(*(machine.runs for machine in self.typing.values()))
-
-    @property
-    def timers(self) -> int:
-        """Armed timers of its machines."""
-        marks = sum(len(machine.deadlines) for machine in self.reactions.values())
-        return marks + sum(len(machine.deadlines) for machine in self.typing.values())
 
 
 def is_terminal(event: Event) -> bool:

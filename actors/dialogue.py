@@ -152,13 +152,12 @@ class Dialogue:
             self._reject(event, "unauthorized", "type", "no grant to send")
         elif event.account is not None and not grant.allows(event.account):
             self._reject(event, "unauthorized", "account", f"no grant for account {event.account!r}")
-        elif event.id is not None and session.is_repeat(event.id):
-            self._context.counters["events_repeated"] += 1
-            self._put(Ack(id=event.id, result="duplicate"))
         else:
+            repeated = event.id is not None and session.is_repeat(event.id)
+            self._context.counters["events_repeated"] += repeated
             if event.id is not None:
                 self.owed += 1
-            self._context.router.tell(FromClient(session.key, event, self.reply, grant.accounts))
+            self._context.router.tell(FromClient(session.key, event, self.reply, grant.accounts, repeated))
 
     def _subscribe(self, session: Session, event: events.Subscribe) -> None:
         grant = self.grant

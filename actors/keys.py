@@ -22,3 +22,8 @@ def reaction_key(account: str, conversation: str) -> Hashable:
 
 def typing_key(account: str, conversation: str) -> Hashable:
     return ("typing", account, conversation)
+
+
+def is_conversations(key: Hashable) -> bool:
+    """Whether an actor with this key belongs to a conversation."""
+    return isinstance(key, tuple) and key[0] in ("conversation", "reaction", "typing")

@@ -77,6 +77,10 @@ class Ledger(Protocol):
     def used(self, session: str, event_id: str) -> None:
         """This event was applied, and must not be again."""
 
+    def has_used(self, session: str, event_id: str) -> bool:
+        """Whether it was applied, in this process or an earlier one."""
+        ...
+
     def after_commit(self, then: Callable[[], None]) -> None: ...
 
     def close(self) -> None: ...
@@ -134,6 +138,9 @@ class MemoryLedger:
             for old in list(self._contents.used[oldest]):
                 self._forget_used(oldest, old)
             del self._contents.used[oldest]
+
+    def has_used(self, session: str, event_id: str) -> bool:
+        return event_id in self._contents.used.get(session, ())
 
     def _forget_ended(self, key: RunKey) -> None:
         del self._contents.ended[key]

@@ -26,12 +26,14 @@ class FromClient(Message, frozen=True):
 
     It is answered through ``reply``: `Ack` if the event has an id, `Rejected` in any case. ``accounts`` are
     those that the client may use (None: all); an account that the event names is among them already.
+    ``repeated``: the session has told an event with this id before; the router knows what became of that one.
     """
 
     session: str
     event: Event
     reply: ReplyTo | None
     accounts: frozenset[str] | None = None
+    repeated: bool = False
 
 
 class SessionUp(Message, frozen=True):

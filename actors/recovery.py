@@ -7,6 +7,7 @@ lanes, so within the limits.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from actors.config import Config
@@ -16,16 +17,18 @@ from actors.presence.terms import Rank
 from actors.router_state import Adopted
 
 
-def recover(contents: Contents, config: Config, parts: Parts, now_ms: int, wall_ms: int) -> None:
-    """Fill lanes and run table from the ledger, before any actor runs."""
+def recover(
+    contents: Contents, config: Config, parts: Parts, accounts: Collection[str], now_ms: int, wall_ms: int
+) -> None:
+    """Fill lanes and run table from what the ledger has of these accounts, before any actor of theirs runs."""
     router = parts.router
     for key, (outcome, reason, _) in contents.ended.items():
-        if key.account in parts.accounts:
+        if key.account in accounts:
             policy = config.policy(key.account, key.conversation)
             router.runs.adopt_ended(key, outcome, reason, policy, now_ms)
     owners: dict[Place, RunRow] = {}
     for key, row in contents.runs.items():
-        if key.account not in parts.accounts:
+        if key.account not in accounts:
             continue
         policy = config.policy(key.account, key.conversation, row.direct, row.mentioned, row.kind)
         row.info = replace(row.info, policy=policy)
@@ -34,16 +37,18 @@ def recover(contents: Contents, config: Config, parts: Parts, now_ms: int, wall_
         if row.info.message is not None and (row.info.ack_allowed or row.info.status_allowed):
             owners[Place(key.account, key.conversation, row.info.message)] = row
     shown = {
-        place: _adopt_marks(place, marks, place in owners, parts, now_ms) for place, marks in contents.marks.items()
+        place: _adopt_marks(place, marks, place in owners, parts, now_ms)
+        for place, marks in contents.marks.items()
+        if place.account in accounts
     }
     for key, row in contents.runs.items():
-        if key.account in parts.accounts:
+        if key.account in accounts:
             place = Place(key.account, key.conversation, row.info.message)
             emoji = shown.get(place) if owners.get(place) is row else None
             router.adopted.append(Adopted(row.info, emoji))
     targets = {_typing_target(row) for row in contents.runs.values()}
     for place in contents.typing:
-        account = parts.accounts.get(place.account)
+        account = parts.accounts.get(place.account) if place.account in accounts else None
         if account is not None:
             account.lanes.adopt_typing(place.conversation, place.target, now_ms)
             if not account.lanes.keeps_typing(place.conversation, place.target):  # it ends by itself

@@ -25,6 +25,7 @@ from actors.conversation_state import (
     Place,
     Settled,
     StillBusy,
+    TakenOver,
     TerminalCrashed,
     is_terminal,
 )
@@ -38,6 +39,7 @@ from actors.presence.runs import Decision, MergeError, TooManyRunsError
 from actors.presence.terms import Rank, RunInfo, RunKey, Verdict
 from actors.router_state import (
     Adopted,
+    AdoptRuns,
     ConversationsLost,
     EndAccount,
     EndAll,
@@ -76,9 +78,7 @@ class RouterActor(Actor):
         self._conversations = conversations
 
     def on_start(self) -> None:
-        adopted, self._state.adopted = self._state.adopted, []
-        for run in adopted:
-            self._adopt(run)
+        self._adopt_runs()
         for key in self._runs.open:
             self._arm(key, self._runs.deadline_ms(key))
         for place, entry in self._state.conversations.items():
@@ -124,6 +124,8 @@ class RouterActor(Actor):
                 self._end_scopes(account)
             case Changed(account, conversation, target):
                 self._changed(RunKey(account, conversation, target))
+            case AdoptRuns():
+                self._adopt_runs()
             case Subscription():
                 self._subscribe(message)
             case SubscriptionEnded(_, reply):
@@ -133,6 +135,9 @@ class RouterActor(Actor):
 
     def _event(self, message: FromClient) -> None:
         event = message.event
+        if message.repeated and self._is_used(message):
+            self._answer(message, "duplicate")
+            return
         self._state.counters["events"] += 1
         account = event.account if isinstance(event, (RunEvent, events.Alive)) else None
         if account is None:
@@ -162,11 +167,20 @@ class RouterActor(Actor):
         self._carry_out(decision)
         self._acknowledge(message, decision.result)
 
+    def _is_used(self, message: FromClient) -> bool:
+        """Whether an event with this id was applied. One that was told before, and refused, was not."""
+        event_id = message.event.id
+        return event_id is not None and self._state.ledger.has_used(message.session, event_id)
+
     def _acknowledge(self, message: FromClient, result: Any) -> None:
         if message.event.id is None:
             return
         self._state.ledger.used(message.session, message.event.id)
-        if message.reply is not None:
+        self._answer(message, result)
+
+    def _answer(self, message: FromClient, result: Any) -> None:
+        """As soon as the ledger holds what the event has done."""
+        if message.reply is not None and message.event.id is not None:
             self._state.ledger.after_commit(partial(message.reply, Ack(id=message.event.id, result=result)))
 
     def _reject(self, message: FromClient, code: Any, name: str | None, detail: str) -> None:
@@ -178,6 +192,8 @@ class RouterActor(Actor):
         if decision.opened is not None:
             self._entry(decision.opened.key[:2]).open_runs += 1
             self._state.ledger.opened(self._row(decision))
+        if decision.taken_over is not None:
+            self._tell_reaction(TakenOver(decision.taken_over))
         for info, event in decision.deliveries:
             self._deliver(info.key[:2], Deliver(info, event))
         watched = self._state.subscribers.any
@@ -188,7 +204,7 @@ class RouterActor(Actor):
                 if watched:
                     self._state.subscribers.tell(run)
         if decision.left is not None:
-            self._let_be(decision.left)
+            self._tell_reaction(LetBe(decision.left))
         for key in decision.ended:
             self._ended(key)
 
@@ -279,6 +295,12 @@ class RouterActor(Actor):
             self.clock.wall_ms(),
         )
 
+    def _adopt_runs(self) -> None:
+        adopted, self._state.adopted = self._state.adopted, []
+        for run in adopted:
+            self._adopt(run)
+            self._arm(run.info.key, self._runs.deadline_ms(run.info.key))
+
     def _adopt(self, adopted: Adopted) -> None:
         info = adopted.info
         entry = self._entry(info.key[:2])
@@ -288,12 +310,13 @@ class RouterActor(Actor):
             machine.adopt((adopted.emoji,))
             entry.state.owners[info.message] = info.key.run
 
-    def _let_be(self, info: RunInfo) -> None:
-        entry = self._state.conversations.get(info.key[:2])
+    def _tell_reaction(self, message: LetBe | TakenOver) -> None:
+        """What is about marks only, and about those that are there."""
+        entry = self._state.conversations.get(message.info.key[:2])
         if entry is not None and entry.waiting is not None:
-            entry.waiting.append(LetBe(info))
+            entry.waiting.append(message)
         elif entry is not None:
-            self._hand_over(entry, LetBe(info))
+            self._hand_over(entry, message)
 
     def _stop_orphaned_typing(self, key: RunKey) -> None:
         """A run of an earlier process has ended before any machine knew of the typing that was left on."""
@@ -330,12 +353,12 @@ class RouterActor(Actor):
         if entry.open_runs == 0:
             self._watch_idle(place)
 
-    def _hand_over(self, entry: Entry, delivery: Deliver | LetBe) -> None:
+    def _hand_over(self, entry: Entry, delivery: Deliver | LetBe | TakenOver) -> None:
         info = delivery.info
         assert entry.reaction is not None
         assert entry.typing is not None
         try:
-            if isinstance(delivery, LetBe):
+            if isinstance(delivery, LetBe | TakenOver):
                 entry.reaction.tell(delivery)
                 return
             if info is not None and info.message is not None and (info.ack_allowed or info.status_allowed):
@@ -433,6 +456,8 @@ class RouterActor(Actor):
             # A conversation of whose end it has not heard was started again with the router.
             if fails <= FAILS_MAX and not isinstance(message, Passivated):
                 self.on_receive(message)
+        elif self._is_used(message):  # it came again meanwhile, and went well
+            self._answer(message, "duplicate")
         elif fails == 1 and (is_terminal(message.event) or isinstance(message.event, events.Clear)):
             self._crashed_terminal(message)
         else:

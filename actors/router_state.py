@@ -11,6 +11,7 @@ from actors.conversation_state import (
     Deliver,
     LetBe,
     Place,
+    TakenOver,
 )
 from actors.ledger import Ledger
 from actors.messages import Message
@@ -35,6 +36,10 @@ class RouterFailedOn(Message, frozen=True):
     """To a restarted router: the message that it failed on."""
 
     message: Any
+
+
+class AdoptRuns(Message, frozen=True):
+    """Take in the runs that an earlier process has left of an account which is there again."""
 
 
 class EndAll(Message, frozen=True):
@@ -63,7 +68,7 @@ class Entry:
     open_runs: int = 0
     reaction: ActorRef[Any] | None = None
     typing: ActorRef[Any] | None = None
-    waiting: list[Deliver | LetBe] | None = field(default_factory=list)
+    waiting: list[Deliver | LetBe | TakenOver] | None = field(default_factory=list)
     """Deliveries that wait for the actors; None: the actors are there."""
 
 

@@ -19,7 +19,7 @@ import msgspec
 from actors.application import DRAIN_POLL_MS, Application
 from actors.config import Account, ConfigError, load, reload
 from actors.fault_plan import Crash, Saboteur
-from actors.ledger import MemoryLedger
+from actors.keys import is_conversations
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription
 from actors.platforms.port import PlatformPort
 from actors.presence.run import EndedRun
@@ -27,6 +27,7 @@ from actors.presence.terms import RunKey
 from actors.runtime import ManualClock, ManualDriver, Runtime
 from actors.sandbox.faults import Faults
 from actors.scenario import Control, Scenario, Step, read
+from actors.scripted_ledger import ScriptedLedger
 from actors.scripted_platform import ScriptedPlatform, World
 from actors.sessions import Session
 from actors.timeline import timeline
@@ -34,7 +35,7 @@ from actors.violations import violations
 from actors.witness import Witness
 from protocol import events
 from protocol.codec import DecodeError
-from protocol.events import Ack, Event, Rejected, Reply
+from protocol.events import Event, Rejected, Reply
 
 SHOWN_COUNTERS = (
     "late_events", "duplicate_messages", "unknown_events", "rejected", "restarts", "parked", "repaired", "breaker_opened",
@@ -112,14 +113,16 @@ def run(tree: Mapping[str, Any]) -> Result:
 class Simulation:
     """One run of one scenario; ``witness`` watches it."""
 
-    def __init__(self, scenario: Scenario, witness: Witness | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, witness: Witness | None = None, ledger: ScriptedLedger | None = None
+    ) -> None:
         self.scenario = scenario
         self.witness = witness or Witness()
         self.turns_max = ManualDriver.turns_max
         """Turns without rest at one moment that are taken for an endless loop."""
         self.world = World(Faults(scenario.platform, 0), witness=self.witness)
         self.clock = ManualClock(0)
-        self.ledger = MemoryLedger()
+        self.ledger = ledger or ScriptedLedger()
         self.saboteur = Saboteur(self.witness)
         self.config = scenario.config
         self.app: Application | None = None
@@ -134,6 +137,7 @@ class Simulation:
         self._ports: list[ScriptedPlatform] = []
         self._queue: list[tuple[int, int, Step]] = []
         self._number = 0
+        self._boots = 0
         self._exit = False
         """The drain of a shutdown is over."""
         self._runtime = Runtime(ManualDriver(), self.clock, name="simulation")
@@ -182,9 +186,11 @@ class Simulation:
         driver = ManualDriver()
         driver.turns_max = self.turns_max
         runtime = self._runtime = Runtime(driver, self.clock, name="simulation")
-        runtime.random.seed(self.scenario.seed)
+        self._boots += 1
+        runtime.random.seed(f"{self.scenario.seed} {self._boots}")
         runtime.scheduler.tap = self.saboteur
         self._ports = []
+        self.ledger.boot(runtime)
         self.app = Application(self.config, runtime, self._port_for, self.ledger)
         self.app.on_ended(self._on_ended)
         for name, ids in self.ledger.load().used.items():
@@ -246,13 +252,11 @@ class Simulation:
             self._hear(client, what.reply())
             return
         session = self._sessions[client]
-        if what.id is not None and session.is_repeat(what.id):
-            self._hear(client, Ack(id=what.id, result="duplicate"))
-            return
+        repeated = what.id is not None and session.is_repeat(what.id)
         if isinstance(what, events.RunEvent | events.Alive):
             if isinstance(what, events.Sent) and what.ok:
                 self._post(what)
-            self.app.submit(FromClient(client, what, partial(self._hear, client)))
+            self.app.submit(FromClient(client, what, partial(self._hear, client), repeated=repeated))
         elif isinstance(what, events.Subscribe):
             self.app.submit(Subscription(client, what, partial(self._hear, client)))
         elif isinstance(what, events.Ping):
@@ -289,6 +293,9 @@ class Simulation:
                 if self.app is not None and step.client in self._connected:
                     self._connected.discard(step.client)
                     self.app.submit(SessionDown(step.client))
+            case "@crash" if args["actor"] == "ledger":
+                if self.app is not None:
+                    self.ledger.fail()
             case "@crash":
                 self.saboteur.plan(Crash.of(args))
             case "@kill_restart":
@@ -336,7 +343,7 @@ class Simulation:
 
     def _result(self) -> Result:
         app = self.app
-        conversations = app.parts.router.conversations if app is not None else {}
+        living = [] if app is None else [ref for ref in app.runtime.directory if is_conversations(ref.key)]
         if app is not None:
             self._collect(app)
         counters = dict.fromkeys(SHOWN_COUNTERS, 0) | dict(sorted(self._totals.items()))
@@ -345,8 +352,8 @@ class Simulation:
             world=self.world,
             runs=[self._run_row(*row) for row in self._ended.values()],
             open_runs=len(app.parts.router.runs.open) if app is not None else 0,
-            timers=sum(entry.state.timers for entry in conversations.values()),
-            actors=3 * len(conversations),
+            timers=sum(len(mailbox.timers or ()) for mailbox in living),
+            actors=len(living),
             dead_letters=self._dead_letters,
             saved_calls=self._totals["calls_saved"],
             ledger_rows=self.ledger.rows,

@@ -79,10 +79,9 @@ class Telling(RunMaker):
         if runtime.backlog > BACKLOG_MAX and isinstance(event, WORTH_LITTLE_LATE):
             self._counters["dropped"] += 1
             return
-        if event.id is not None and self._is_repeat(event.id):
-            return
+        repeated = event.id is not None and self._is_repeat(event.id)
         try:
-            self._inside.application.submit(FromClient(SESSION, event, self._heard))
+            self._inside.application.submit(FromClient(SESSION, event, self._heard, repeated=repeated))
         except Exception as error:
             self._lose(f"{type(error).__name__}: {error}")
 

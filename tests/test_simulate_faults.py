@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.simulate import Result
 from tests.scenes import assert_nothing_left, calls, event, outcomes, play, received, typing
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -159,3 +160,127 @@ def test_a_run_that_is_left_as_it_is_leaves_no_actor_behind(times: int) -> None:
     )  # fmt: skip
     assert outcomes(result) == {"m1": ("cancelled", "recovered")}
     assert result.to_json()["actors"] == 0
+
+
+def answers(result: Result) -> list[tuple[str, str]]:
+    """(id, result or code) of every reply, in order."""
+    rows = [(reply.id, getattr(reply, "result", None) or reply.code) for _, _, reply in result.replies]  # type: ignore[attr-defined]
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["thinking", "done", "typing_start"])
+def test_a_repeated_event_is_answered_behind_the_first_and_never_instead_of_it(kind: str) -> None:
+    again = event(1_000, kind, id="x")
+    result = play(received(0, id="0"), [500, "@crash", {"actor": "router", "on": kind}], again, again)
+    assert answers(result)[:3] in (
+        [("0", "applied"), ("x", "applied"), ("x", "duplicate")],
+        [("0", "applied"), ("x", "limit"), ("x", "applied")],
+    )
+
+
+def test_an_event_that_was_refused_is_applied_when_it_comes_again_at_once() -> None:
+    stray = event(100, "merged", into="m2", id="x")
+    result = play(received(0), stray, received(100, "m2"), stray, event(5_000, "done", "m2"))
+    assert answers(result) == [("x", "bad_value"), ("x", "applied")]
+    assert outcomes(result) == {"m1": ("done", None), "m2": ("done", None)}
+
+
+def test_a_stop_of_typing_that_had_to_wait_until_the_indicator_was_over_is_not_made() -> None:
+    config = {
+        "accounts": {"a": {"platform": "sandbox", "typing_lifetime_ms": 5_000}},
+        "typing": {"keepalive_ms": 4_000},
+    }
+    result = play(
+        received(0), event(100, "thinking"), received(4_900, "m2"), event(5_000, "done"),
+        event(5_000, "cancelled", "m2"), config=config,
+        rules=[{"op": "set", "from_ms": 4_900, "until_ms": 5_900, "outcome": "rate_limited", "scope": "account",
+                "retry_after_ms": 20_000}],
+    )  # fmt: skip
+    assert typing(result) == [(0, "start"), (4_000, "start")]
+    assert_nothing_left(result)
+
+
+@pytest.mark.parametrize(("kind", "stalls_at_ms"), [("received", 18_000), ("alive", 18_000), ("progress", 18_000)])
+def test_a_run_that_was_taken_over_stalls_again_if_nothing_goes_on(kind: str, stalls_at_ms: int) -> None:
+    back = received(8_000) if kind == "received" else event(8_000, kind)
+    result = play(received(0), event(100, "thinking"), [5_000, "@kill_restart"], back, event(40_000, "done"))
+    assert calls(result)[2] == (stalls_at_ms, "set", "🥱")
+
+
+@pytest.mark.parametrize("waits", [event(100, "waiting", on="user"), event(100, "waiting", on="slot")])
+def test_a_run_that_waits_does_not_stall_after_it_was_taken_over(waits: list[Any]) -> None:
+    result = play(received(0), waits, [5_000, "@kill_restart"], received(8_000), event(60_000, "done"))
+    assert [emoji for _, _, emoji in calls(result)] == ["👀", "👍", None]
+
+
+def test_a_run_that_nobody_has_taken_over_yet_shows_no_stall() -> None:
+    result = play(
+        received(0), event(100, "thinking"), [5_000, "@kill_restart"], received(19_000), event(25_000, "done"),
+        config={"lease": {"adopt_ms": 20_000}},
+    )  # fmt: skip
+    assert [emoji for _, _, emoji in calls(result)] == ["👀", "🤔", "👍", None]
+
+
+def test_actors_and_timers_are_counted_and_not_worked_out() -> None:
+    result = play(received(0), event(100, "thinking"), until_ms=5_000)
+    assert (result.actors, result.timers) == (3, 3)
+    assert_nothing_left(play(received(0), event(100, "thinking"), event(200, "done")))
+
+
+@pytest.mark.parametrize(
+    ("gated", "shown"), [(True, ["👀", "🥱", "👀", "👍", None]), (False, ["🥱", None, "👍", None])]
+)
+def test_the_stall_that_an_earlier_process_has_left_is_over_with_the_next_progress(
+    gated: bool, shown: list[str | None]
+) -> None:
+    opens = [received(0)] if gated else []
+    result = play(
+        *opens, event(100, "thinking"), [15_000, "@kill_restart"], event(16_000, "progress"), event(20_000, "done"),
+        config={"status": {"presentation": "ends"}},
+    )  # fmt: skip
+    assert [emoji for _, _, emoji in calls(result)] == shown
+
+
+@pytest.mark.parametrize(("kind", "typed"), [("typing_stop", [0]), ("typing_start", [0, 4_000, 7_000])])
+def test_an_explicit_start_or_stop_counts_also_as_the_first_event_after_a_crash_of_the_process(
+    kind: str, typed: list[int]
+) -> None:
+    result = play(
+        received(0), [2_000, "@kill_restart"], event(4_000, kind), event(6_000, "thinking"), event(9_000, "done")
+    )
+    assert [t_ms for t_ms, what in typing(result) if what == "start"] == typed
+    assert_nothing_left(result)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "done"])
+def test_where_a_conversation_forbids_marks_one_whose_add_was_lost_is_still_taken_away(end: str) -> None:
+    result = play(
+        received(0), received(21_500, "m2"), event(30_000, end), event(30_000, "cancelled", "m2"),
+        config={"accounts": {"a": {"platform": "matrix"}}},
+        rules=[{"op": "set", "message": "m1", "until_ms": 25_000, "outcome": "hang", "applied": True},
+               {"op": "set", "message": "m2", "outcome": "forbidden"}],
+        until_ms=300_000,
+    )  # fmt: skip
+    assert_nothing_left(result)
+
+
+def test_a_configuration_that_names_an_account_again_cleans_up_what_an_earlier_process_has_left_there() -> None:
+    both = {"a": {"platform": "sandbox"}, "b": {"platform": "sandbox", "typing_lifetime_ms": 0}}
+    result = play(
+        received(0, account="b", id="1"), [4_000, "@kill_restart", {"down_ms": 2_000}],
+        [5_000, "@reload", {"config": {"accounts": {"a": both["a"]}}}], [10_000, "@reload", {"config": {"accounts": both}}],
+        received(12_000, account="b", id="2"), event(20_000, "done", account="b"), config={"accounts": both},
+    )  # fmt: skip
+    assert answers(result) == [("1", "applied"), ("2", "duplicate")]
+    assert outcomes(result) == {"m1": ("done", None)}
+    assert_nothing_left(result)
+
+
+def test_what_the_failing_disk_could_not_keep_does_not_disturb_the_next_process() -> None:
+    result = play(
+        received(0, id="1"), [1_000, "@crash", {"actor": "ledger"}], event(2_000, "thinking", id="2"),
+        received(3_000, "m2", id="3"), [5_000, "@kill_restart", {"down_ms": 500}], event(8_000, "done", id="4"),
+        event(8_000, "done", "m2", id="5"),
+    )  # fmt: skip
+    assert answers(result) == [("1", "applied"), ("2", "applied"), ("3", "applied"), ("4", "applied"), ("5", "unknown")]
+    assert result.to_json()["shown"] == {"a/c/m2": ["👀"]}

@@ -65,6 +65,7 @@ class LaneCalls:
 
     def place(self, entry: Entry, now_ms: int) -> None:
         """Put the lane where it belongs now: among those that wait, parked, at rest, or away."""
+        self._reports += entry.lapse(now_ms)
         self._count_saved(entry)
         lane = entry.lane
         for _ in range(_REFUSALS_MAX):
@@ -73,7 +74,8 @@ class LaneCalls:
             if proposal is None:
                 break
             command, rank = proposal
-            if self._health.gate(entry.conversation, command.op, now_ms) is Gate.REFUSE:
+            refused = self._health.gate(entry.conversation, command.op, now_ms) is Gate.REFUSE
+            if refused and not entry.takes_away(command):
                 self._reports += entry.refuse(command, _REFUSED, now_ms)
                 continue
             if at_ms > now_ms:

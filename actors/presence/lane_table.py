@@ -37,7 +37,7 @@ class MarkEntry(Waiting):
         self.saved = 0
         """Saved calls of the lane that are counted already."""
 
-    def end(self, command: Command, outcome: Outcome, now_ms: int) -> Sequence[MarkReport]:
+    def end(self, command: Command, outcome: Outcome, now_ms: int, *, called: bool = True) -> Sequence[MarkReport]:
         """Tell the lane how its call ended.
 
         A forbidden add ends the lane, and with it what it knows. Where a mark of ours may be on the message, the
@@ -45,14 +45,22 @@ class MarkEntry(Waiting):
         """
         forbidden = outcome.kind is OutcomeKind.FORBIDDEN and outcome.scope != "message"
         if not forbidden or not self._may_carry_one(command):
-            return self.lane.end(outcome, now_ms)
-        reports = self.lane.end(replace(outcome, kind=OutcomeKind.BAD_REQUEST), now_ms)
+            return self.lane.end(outcome, now_ms, called=called)
+        reports = self.lane.end(replace(outcome, kind=OutcomeKind.BAD_REQUEST), now_ms, called=called)
         return [replace(report, refused=report.refused and OutcomeKind.FORBIDDEN) for report in reports]
+
+    def takes_away(self, command: Command) -> bool:
+        """Whether the lane's next call shows nothing new."""
+        return self.lane.takes_away(command)
+
+    def lapse(self, now_ms: int) -> Sequence[MarkReport]:
+        """Marks do not end by themselves."""
+        return ()
 
     def refuse(self, command: Command, outcome: Outcome, now_ms: int) -> Sequence[MarkReport]:
         """Let the lane's next call end without making it."""
         self.lane.begin(command, now_ms)
-        return self.end(command, outcome, now_ms)
+        return self.end(command, outcome, now_ms, called=False)
 
     def _may_carry_one(self, command: Command) -> bool:
         """Whether another mark may be on the message, or this one by an earlier try that nobody knows the end of."""
@@ -75,6 +83,14 @@ class TypingEntry(Waiting):
     def end(self, command: Command, outcome: Outcome, now_ms: int) -> Sequence[TypingReport]:
         """Tell the lane how its call ended."""
         return self.lane.end(outcome, now_ms)
+
+    def takes_away(self, command: Command) -> bool:
+        """Whether the lane's next call shows nothing new."""
+        return command.op is Op.TYPING_STOP
+
+    def lapse(self, now_ms: int) -> Sequence[TypingReport]:
+        """Let go of a stop whose indicator is over by itself."""
+        return self.lane.lapse(now_ms)
 
     def refuse(self, command: Command, outcome: Outcome, now_ms: int) -> Sequence[TypingReport]:
         """Let the lane's next call end without making it."""

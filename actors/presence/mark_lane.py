@@ -192,8 +192,15 @@ class MarkLane:
             self._marks.doubt(emoji)
         wish.called = wish.called or wish.target is None or emoji == wish.target
 
-    def end(self, outcome: Outcome, now_ms: int) -> Sequence[MarkReport]:
-        """The call in flight has ended. Reports if that confirmed or refused the present wish."""
+    def takes_away(self, command: Command) -> bool:
+        """Whether this call is made to take a mark away: also an add that is repeated to learn its handle."""
+        wish = self._plan.wish
+        return command.op is not Op.SET or wish is None or not wish.is_target(command.emoji)
+
+    def end(self, outcome: Outcome, now_ms: int, *, called: bool = True) -> Sequence[MarkReport]:
+        """The call in flight has ended. Reports if that confirmed or refused the present wish.
+
+        ``called`` False: it was refused without asking the platform."""
         command, wish = self.in_flight, self._plan.wish
         if command is None or wish is None:
             return ()
@@ -212,7 +219,7 @@ class MarkLane:
             self._marks.undo()
         elif kind in _REFUSED:
             self._marks.undo()
-            self._was_refused(wish, command, kind)
+            self._was_refused(wish, command, kind, called)
         else:
             self._failed(wish, command, kind, now_ms)
         return self._report(wish)
@@ -236,7 +243,7 @@ class MarkLane:
                 self._plan.owe([each for each in self._marks if each != emoji], self._flight_rank)
             self._marks.confirm(emoji, handle)
 
-    def _was_refused(self, wish: Wish, command: Command, kind: OutcomeKind) -> None:
+    def _was_refused(self, wish: Wish, command: Command, kind: OutcomeKind, called: bool) -> None:
         emoji = command.emoji
         wish.settle_call()
         self._keys.pop((command.op, emoji), None)
@@ -247,7 +254,7 @@ class MarkLane:
             wish.unremovable = kind
             self._forget(emoji)
         else:
-            if emoji not in self._marks or self._plan.rules.removal_needs_handle:
+            if emoji not in self._marks or (called and self._plan.rules.removal_needs_handle):
                 self._forget(emoji)  # else an earlier try of it may have come through: it is still to be removed
             self._refused[emoji] = kind
             if wish.is_target(emoji):

@@ -22,6 +22,9 @@ BURST_DEBOUNCES = 3
 STALL = "stall"
 _SHOW = "show"
 _ALWAYS = ("done", "error")
+_STALLS = ("stall_soft", "stall_hard")
+_RESTING = ("ack", "queued", "waiting", "waiting_user")
+"""States in which nothing stalls."""
 
 
 class Wanted(NamedTuple):
@@ -55,8 +58,8 @@ class ReactionMarks:
         self._base: Chain | None = None
         """The mark of the last phase (or the ack) that is presented: what comes back after a stall."""
         self._pending: Wanted | None = None
-        self._burst_ms = 0
-        """When the pending burst began."""
+        self._burst_ms: int | None = None
+        """When the pending burst began; None: what is pending is not debounced."""
         self._rank = Rank.PHASE
         self._touched = False
         """Whether the platform was ever asked for a mark."""
@@ -65,7 +68,7 @@ class ReactionMarks:
         self._changed_ms = 0
         self._minute = self._minute_ms = 0
         """Minute of the local day, and when it was told."""
-        delays = (("stall_soft", status.stall_soft_ms), ("stall_hard", status.stall_hard_ms))
+        delays = zip(_STALLS, (status.stall_soft_ms, status.stall_hard_ms), strict=True)
         self._stalls = tuple(sorted(((ms, state) for state, ms in delays if ms > 0), key=lambda stall: stall[0]))
         self._stall_next = 0
         """Index of the stall that comes next."""
@@ -81,6 +84,20 @@ class ReactionMarks:
         """An earlier process has left this mark on the message: it is desired and shown until something happens."""
         self.desired = self._confirmed = self._base = chain
         self._touched = True
+        emoji = self._status.emoji
+        phases = {shown[0] for state, shown in emoji.items() if state not in _STALLS}
+        if chain[0] not in phases and chain[0] in (emoji[state][0] for state in _STALLS):
+            self._stalled = True
+            self._base = emoji["queued"] if self.info.ack_allowed else None
+
+    def take_over(self, now_ms: int) -> Sequence[Effect]:
+        """A client goes on with the run that was left. If the mark is that of work, the stall clocks begin anew."""
+        resting = {emoji for state in _RESTING for emoji in self._status.emoji.get(state, ())}
+        if self._touched and not self._started and resting.isdisjoint(self.desired or ()):
+            self._started = True
+            self._progress_ms = now_ms
+            self._restart_stalls(now_ms)
+        return self._take()
 
     # --- events -----------------------------------------------------------------------------------------
 
@@ -113,13 +130,16 @@ class ReactionMarks:
             self._request(Wanted(chain, Rank.ACK), now_ms, None)
 
     def _restore(self, now_ms: int) -> None:
-        """Back to the ack, before the end."""
+        """Back to the ack, before the end; where none may show, what shows stays."""
+        chain = self._ack_now(now_ms, early=True)
+        if chain is None:
+            return
         self._stopped = True
         self._disarm(STALL)
         self._drop_pending()
         if not self._disowned:
-            self._base = self._ack_now(now_ms, early=True)
-            self._request(Wanted(self._base, Rank.ACK), now_ms, None)
+            self._base = chain
+            self._request(Wanted(chain, Rank.ACK), now_ms, None)
 
     def _on_open_mark(self, confirmed: bool) -> None:
         if confirmed:
@@ -200,13 +220,15 @@ class ReactionMarks:
             return
         wait_ms = self._wait_to_change_ms(now_ms)
         if debounce_ms is not None:
-            if pending is None:
+            if pending is None or self._burst_ms is None:
                 self._burst_ms = now_ms
             longest_ms = self._burst_ms + BURST_DEBOUNCES * debounce_ms - now_ms
             wait_ms = max(wait_ms, min(debounce_ms, longest_ms))
         elif not wait_ms:
             self._tell(wanted, now_ms)
             return
+        else:
+            self._burst_ms = None
         self._pending = wanted
         self._arm(_SHOW, now_ms + wait_ms)
 

@@ -75,6 +75,8 @@ class Decision:
     touched: list[RunKey] = field(default_factory=list)
     ended: list[RunKey] = field(default_factory=list)
     opened: RunInfo | None = None
+    taken_over: RunInfo | None = None
+    """A run that an earlier process had left, and that has a client again."""
     left: RunInfo | None = None
     """A run that ended without anybody to tell: its marks stay as they are."""
 
@@ -172,8 +174,8 @@ class RunTable:
             self._check_merge(run, event)
         self._hold(run, session)
         run.last_event_ms = now_ms
+        decision = Decision(taken_over=run.info if run.adopt_until_ms else None)
         run.adopt_until_ms = 0
-        decision = Decision()
         if isinstance(event, events.Received):
             self.counters["duplicate_messages"] += 1
             decision.result = "duplicate"

@@ -51,7 +51,8 @@ __all__ = ["PROBE", "TICK", "WISHES", "TypingMachine"]
 WISHES = "wishes"
 """The timer of the earliest deadline of any wish; `TICK` and `PROBE` are the other two."""
 
-_OPENING = (events.Received, *events.PHASE_EVENTS, events.Progress)
+_OPENING = (events.Received, *events.PHASE_EVENTS, events.Progress, events.TypingStart, events.TypingStop)
+"""The first events of a run here; an explicit start or stop may be the first after another process."""
 _ENDING = (*events.TERMINAL_EVENTS, events.Clear)
 _ENDED_MAX = 100
 """So many ended runs are remembered here; the run table remembers them for long."""

@@ -157,11 +157,22 @@ class TypingLane:
             self._waiting = None
         return reports
 
+    def lapse(self, now_ms: int) -> Sequence[TypingReport]:
+        """Let go of a stop that had to wait until the indicator was over by itself."""
+        if not self._lapsed(now_ms):
+            return []
+        self._again = None
+        self.not_before_ms = 0
+        return [self._unneeded_stop()]
+
+    def _lapsed(self, now_ms: int) -> bool:
+        return self._stopping and self.in_flight is None and self._on_until_ms <= now_ms
+
     # --- calls ----------------------------------------------------------------------------------------------
 
     def next_command(self, now_ms: int) -> tuple[Command, Rank] | None:
         """The call to make now. None: settled, one in flight, or backing off until ``not_before_ms``."""
-        if self.in_flight is not None or now_ms < self.not_before_ms:
+        if self.in_flight is not None or now_ms < self.not_before_ms or self._lapsed(now_ms):
             return None
         if self._again is not None:
             return self._again, Rank.TYPING

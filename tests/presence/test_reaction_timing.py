@@ -119,6 +119,13 @@ def test_min_change_makes_the_restored_ack_wait() -> None:
     assert stand.log[2:] == [(7_000, "👍"), (12_000, "👀")]
 
 
+def test_a_phase_that_comes_while_the_ack_waits_still_has_its_debounce() -> None:
+    stand = Stand(start_delay_ms=300).send(RECEIVED).to(200).send(THINKING).to(2_000)
+    assert stand.log == [(900, "🤔")]
+    restored = Stand(min_change_ms=5_000).send(RECEIVED, THINKING).to(6_000).send(RESTORE).to(9_900)
+    assert restored.send(events.Tool(conversation="c", name="x")).to(12_000).log[2:] == [(10_600, "🔥")]
+
+
 def test_no_mark_before_the_start_delay() -> None:
     stand = Stand(start_delay_ms=3_000).send(RECEIVED).to(1_000).send(THINKING).to(2_999)
     assert stand.log == []
@@ -190,6 +197,7 @@ def test_restore_drops_what_is_pending() -> None:
     assert Stand().send(RECEIVED, THINKING).to(300).send(RESTORE).to(60_000).log == [(0, "👀")]
 
 
-def test_restore_without_an_ack_shows_nothing() -> None:
-    assert Stand(ack=False).send(THINKING).to(5_000).send(RESTORE).log[1:] == [(5_000, None)]
+def test_restore_without_an_ack_changes_nothing() -> None:
+    stand = Stand(ack=False).send(THINKING).to(5_000).send(RESTORE).to(20_000)
+    assert stand.log == [(700, "🤔"), (10_000, "🥱")]
     assert Stand(ack=False).send(RECEIVED, RESTORE).log == []

@@ -259,7 +259,7 @@ def test_the_end_of_a_connection_ends_its_subscription_and_its_session(shared: S
 def test_what_the_router_still_owes_is_counted(at_home: Talk, router: Router) -> None:
     router.answers = False
     at_home.say({**THINKING, "id": "e1"}, THINKING, {"type": "subscribe", "id": "e2"}, {**THINKING, "id": "e1"})
-    assert at_home.dialogue.owed == 2
+    assert at_home.dialogue.owed == 3
     for message in router.messages:
         if isinstance(message, (FromClient, Subscription)) and message.event.id is not None:
             assert message.reply is not None

@@ -38,11 +38,13 @@ class Router:
         self.messages.append(message)
         if self.answers and isinstance(message, (FromClient, Subscription)) and message.event.id is not None:
             assert message.reply is not None
-            message.reply(Ack(id=message.event.id, result="applied"))
+            repeated = isinstance(message, FromClient) and message.repeated
+            message.reply(Ack(id=message.event.id, result="duplicate" if repeated else "applied"))
 
     @property
     def events(self) -> list[Event]:
-        return [message.event for message in self.messages if isinstance(message, FromClient)]
+        """Those that were told for the first time."""
+        return [m.event for m in self.messages if isinstance(m, FromClient) and not m.repeated]
 
     @property
     def sessions(self) -> list[SessionUp | SessionDown]:
