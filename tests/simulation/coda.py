@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from actors.config import Account
-from actors.presence.policy import Policy
+from actors.presence.policy import Policy, StatusSettings
+from protocol import events
+from tests.simulation.life import gate
 from tests.simulation.scripts import Row
 
 LENGTH_MS = 300_000
@@ -50,32 +52,51 @@ class Look:
     was: tuple[str, int] | None = None
 
 
-MOMENTS = (1_800, 9_000, 23_900, 28_000, 36_000, 55_500, 58_500, 61_500, 70_000, 86_500, 100_000)
+MOMENTS = (1_800, 9_000, 23_900, 28_000, 36_000, 55_500, 58_500, 61_500, 70_000, 86_500, 112_000)
 
 
-def looks(account: Account, policy: Policy) -> Iterator[Look]:
+def looks(account: Account, policy: Policy, wall_ms: int) -> Iterator[Look]:
     """All that must be seen of one conversation's coda, times from its beginning."""
-    rules, status = account.spec.rules, policy.status
-    shown = rules.reactions != "none"
+    status, received = policy.status, events.Received(conversation="", direct=False, mentioned=True)
+    ack, marked = gate(received, policy, wall_ms)
 
-    def mark(t_ms: int, state: str, what: str) -> Look:
-        return Look(t_ms, what, marks=(status.emoji[state][0],) if shown else ())
+    def shown(state: str) -> bool:
+        return marked and (status.presentation is None or state in status.presentation)
 
-    full = status.presentation is None
-    quick = status.min_change_ms <= 1_000
-    yield mark(1_800, "queued", "the ack")
-    if full:
-        yield mark(9_000, "thinking", "the phase")
-    yield mark(36_000, "stall_soft", "the soft stall")
-    yield mark(55_500, "stall_hard", "the hard stall")
-    if full and quick:
-        yield mark(58_500, "thinking", "the phase after a stall")
-    if shown:
-        yield Look(61_500, "done", was=(status.emoji["done"][0], _DONE_MS))
-        yield Look(86_500, "error", was=(status.emoji["error"][0], _ERROR_MS))
-    settled = {"clear": (), "keep": (status.emoji["done"][0],), "restore": (status.emoji["queued"][0],)}
-    yield Look(70_000, "nothing after done", marks=settled[status.settle] if shown else ())
+    for state, t_ms, since_ms in (("done", 61_500, _DONE_MS), ("error", 86_500, _ERROR_MS)):
+        if shown(state):
+            yield Look(t_ms, state, was=(status.emoji[state][0], since_ms))
+    if status.quiet_minutes is None:
+        yield from _marks(status, ack, shown)
     yield from _typing(account, policy)
+
+
+def _marks(status: StatusSettings, ack: bool, shown: Callable[[str], bool]) -> Iterator[Look]:
+    """What shows at each moment: the ack, then the last state that is presented; after the end as it is settled."""
+
+    def mark(t_ms: int, what: str, *states: str) -> Look:
+        """The newest of these states that is presented."""
+        found = next((state for state in states if shown(state)), None)
+        emoji = status.emoji[found][0] if found else status.emoji["queued"][0] if ack else None
+        return Look(t_ms, what, marks=() if emoji is None else (emoji,))
+
+    def working(t_ms: int, since_ms: int) -> tuple[str, ...]:
+        stalls = (("stall_hard", status.stall_hard_ms), ("stall_soft", status.stall_soft_ms))
+        waited = ("waiting_user",) if t_ms > _WAIT_MS else ()
+        return (*(state for state, ms in stalls if 0 < ms <= t_ms - since_ms), "thinking", *waited)
+
+    yield mark(1_800, "the ack")
+    yield mark(9_000, "the phase", *working(9_000, _THINK_MS))
+    for t_ms in (36_000, 55_500):
+        states = working(t_ms, _AGAIN_MS)
+        yield mark(t_ms, "the phase" if states[0] == "thinking" else "the stall", *states)
+    if status.min_change_ms <= 1_000:
+        yield mark(58_500, "the phase after a stall", *working(58_500, _BACK_MS))
+    kept = {"clear": None, "keep": "done", "restore": "ack"}[status.settle]
+    if kept == "done" and shown("done"):
+        yield Look(70_000, "what is left of done", marks=(status.emoji["done"][0],))
+    else:
+        yield Look(70_000, "what is left of done", marks=(status.emoji["queued"][0],) if kept and ack else ())
 
 
 def _typing(account: Account, policy: Policy) -> Iterator[Look]:
@@ -87,7 +108,7 @@ def _typing(account: Account, policy: Policy) -> Iterator[Look]:
     if typing.mode in ("instant", "thinking") and not (account.limits and account.spec.name == "sandbox"):
         yield Look(9_000, "typing while it thinks", typing=True)
         yield Look(28_000, "typing after the user has answered", typing=True)
-    yield Look(100_000, "no typing after the error", typing=False)
+    yield Look(112_000, "no typing after the error", typing=False)
     if account.limits:  # a stop may have to wait
         return
     yield Look(23_900, "no typing while it waits for the user", typing=False)

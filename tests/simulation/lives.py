@@ -8,108 +8,57 @@ Times are those of the runtime's clock, which stands still while the host sleeps
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from actors.config import Config
-from actors.presence.policy import Policy
 from actors.presence.terms import RunKey
 from protocol import events
 from protocol.events import Event
+from tests.simulation.life import PHASES, Life, gate
 
-NEVER_MS = 1 << 60
 OPENS = (
     events.Received, events.Queued, events.Waiting, events.Thinking, events.Tool, events.Compacting, events.Text,
     events.Progress,
 )  # fmt: skip
-PHASES = (
-    events.Queued, events.Waiting, events.Thinking, events.Tool, events.Compacting, events.Text,
-)  # fmt: skip
 NAMES = {events.Done: "done", events.Error: "error", events.Cancelled: "cancelled", events.Silent: "silent"}
-
-
-@dataclass(slots=True)
-class Life:
-    """One run, from the event that opened it."""
-
-    key: RunKey
-    policy: Policy
-    message: str | None
-    opened_ms: int
-    lease_ms: int
-    events_only: bool
-    last_ms: int
-    gated: bool
-    """Whether marks may show."""
-    thread: str | None = None
-    about: tuple[bool | None, bool | None, str | None] = (None, None, None)
-    """Direct, mentioned and kind, which choose the settings."""
-    holders: set[str] = field(default_factory=set)
-    alone_ms: int = 0
-    """When the last connected holder was lost."""
-    children: dict[str, int] = field(default_factory=dict)
-    child_failed: bool = False
-    done: bool = False
-    final_ms: int | None = None
-    waiting_ms: int | None = None
-    sending: bool = False
-    first_thread: str | None = None
-    adopt_until_ms: int = 0
-    adopted: bool = False
-    """An earlier process has left it: by the wall clock it may be of any age."""
-    into: RunKey | None = None
-    ended_ms: int | None = None
-    outcome: str | None = None
-    typing_off: bool = False
-    """Nothing may type for it: the user is asked, or it was told to be still."""
-    progress_ms: int = 0
-    sign_ms: int = 0
-    """The last sign of life that counts for typing."""
-    armed_ms: int = 0
-    """When the first typing call after that has ended: the TTL counts from there at the earliest."""
-    spans: dict[str, int] = field(default_factory=dict)
-
-    def start_ended(self, now_ms: int, happened: bool) -> None:
-        """A typing call has ended; one that failed begins anew."""
-        if self.armed_ms < self.sign_ms or not happened:
-            self.armed_ms = now_ms
+REFUSED = "rejected"
 
 
 class Lives:
     """All runs of one world."""
 
-    def __init__(self, config: Callable[[], Config]) -> None:
+    def __init__(self, config: Callable[[], Config], wall_ms: Callable[[], int]) -> None:
         self._config = config
+        self._wall_ms = wall_ms
         self.all: dict[RunKey, Life] = {}
         self.open: dict[RunKey, Life] = {}
+        self.dormant: dict[RunKey, Life] = {}
+        """Left by an earlier process, of accounts that the present one does not know."""
         self.connected: set[str] = set()
         self._here: dict[tuple[str, str], dict[RunKey, Life]] = {}
         self._just_ended: list[RunKey] = []
         self.posting: dict[tuple[str, str], int] = {}
         """(account, conversation): the post of a run that has ended goes out, until then at most; typing waits for it."""
         self.newest: dict[tuple[str, str, str], RunKey] = {}
-        """(account, conversation, message): the run that owns its marks."""
+        """(account, conversation, message): the newest run on it."""
+        self.owners: dict[tuple[str, str, str], RunKey] = {}
+        """The newest run on it that may have marks."""
 
     # --- events ---------------------------------------------------------------------------------------------
 
     def acknowledged(self, event: Event, client: str, now_ms: int) -> str:
-        """The event was taken in. What its acknowledgement must say."""
+        """The event was taken in. What its answer must be: a result, or `REFUSED`."""
         assert isinstance(event, events.RunEvent | events.Alive)
         if event.conversation is None or (event.run is None and event.message is None):
-            if isinstance(event, events.Alive):
-                for held in self.open.values():
-                    if client in held.holders:
-                        held.last_ms = now_ms
-                        self._sign(held, event, now_ms)
+            self._all_alive(event, client, now_ms)
             return "applied"
-        key = RunKey(event.account or "", event.conversation, event.run or event.message or "")
+        key = self.key_of(event)
         life = self.open.get(key)
         if life is None and isinstance(event, events.Received) and event.run is None:
             life = self.open.get(self.newest.get((*key[:2], key.run), key))
         if life is not None:
             return self._goes_on(life, event, client, now_ms)
-        over = self.all.get(key)
-        if over is not None:
-            return self._over(over, event, now_ms)
+        if key in self.all:
+            return self._over(event)
         if not isinstance(event, OPENS):
             return "unknown"
         life = self._opens(key, event, now_ms)
@@ -117,29 +66,45 @@ class Lives:
         self._take(life, event, now_ms)
         return "applied"
 
+    @staticmethod
+    def key_of(event: events.RunEvent | events.Alive) -> RunKey:
+        """The run that the event names."""
+        return RunKey(event.account or "", event.conversation or "", event.run or event.message or "")
+
+    def _all_alive(self, event: Event, client: str, now_ms: int) -> None:
+        for held in self.open.values():
+            if client in held.holders:
+                held.last_ms = now_ms
+                held.see(event, now_ms)
+
     def _opens(self, key: RunKey, event: events.RunEvent, now_ms: int) -> Life:
         received = event if isinstance(event, events.Received) else None
         about: tuple[bool | None, bool | None, str | None]
         about = (received.direct, received.mentioned, received.kind) if received else (None, None, None)
         policy = self._config().policy(key.account, key.conversation, *about)
-        lease_ms = policy.lease.ms if event.lease_ms is None else event.lease_ms
-        gated = received is None or policy.status.gate == "none" or self._gate(received, policy)
+        wall_ms = self._wall_ms()
         life = Life(
-            key, policy, event.message, now_ms, lease_ms, event.lease_ms is not None, now_ms, gated, event.thread
-        )
+            key, policy, event.message, now_ms, wall_ms, policy.lease.ms if event.lease_ms is None else event.lease_ms,
+            event.lease_ms is not None, now_ms, *gate(received, policy, wall_ms), event.thread,
+        )  # fmt: skip
         life.progress_ms = life.sign_ms = now_ms
         life.about = about
         life.first_thread = life.thread
         self.all[key] = self.open[key] = life
         self._here.setdefault((key.account, key.conversation), {})[key] = life
-        if event.message is not None:
-            self.newest[key.account, key.conversation, event.message] = key
+        self._own(life)
         return life
 
-    def _gate(self, received: events.Received, policy: Policy) -> bool:
-        return policy.ack.scope == "all" or (not received.direct and received.mentioned)
+    def _own(self, life: Life) -> None:
+        if life.message is not None:
+            place = (life.key.account, life.key.conversation, life.message)
+            self.newest[place] = life.key
+            if life.marked or place not in self.owners:
+                self.owners[place] = life.key
 
     def _goes_on(self, life: Life, event: Event, client: str, now_ms: int) -> str:
+        if isinstance(event, events.Merged) and not self._may_follow(life, event.into):
+            return REFUSED
         life.holders.add(client)
         life.last_ms = now_ms
         life.adopt_until_ms = 0
@@ -150,7 +115,18 @@ class Lives:
         self._take(life, event, now_ms)
         return "applied"
 
-    def _over(self, life: Life, event: Event, now_ms: int) -> str:
+    def _may_follow(self, life: Life, into: str) -> bool:
+        """Whether the run ``into`` is open and does not follow this one."""
+        target: RunKey | None = RunKey(life.key.account, life.key.conversation, into)
+        if target not in self.open:
+            return False
+        while target is not None and target in self.open:
+            if target == life.key:
+                return False
+            target = self.open[target].into
+        return True
+
+    def _over(self, event: Event) -> str:
         if isinstance(event, events.Received):
             return "duplicate"
         if isinstance(event, events.Clear | events.Restore | events.Sent):
@@ -179,7 +155,7 @@ class Lives:
                     life.final_ms = now_ms
             case events.Moved(thread=thread):
                 life.thread = thread
-        self._sign(life, event, now_ms)
+        life.see(event, now_ms)
         if isinstance(event, events.Done):
             life.done = True
         elif _ends(event):
@@ -191,23 +167,7 @@ class Lives:
         if life.done and not life.children:
             self.ends(life, "error" if life.child_failed else "done", now_ms)
 
-    def _sign(self, life: Life, event: Event, now_ms: int) -> None:
-        """What the event means for typing."""
-        if isinstance(event, events.Alive):
-            if now_ms <= life.progress_ms + life.policy.typing.quiet_max_ms:
-                life.sign_ms = now_ms
-            return
-        life.sign_ms = now_ms
-        if not isinstance(event, events.Received | events.TypingStop | events.Restore):
-            life.progress_ms = now_ms
-        if isinstance(event, PHASES):
-            life.typing_off = isinstance(event, events.Waiting) and event.on == "user"
-        if isinstance(event, events.Tool) and event.call is not None:
-            life.spans[event.call] = now_ms
-        elif isinstance(event, events.ToolEnd):
-            life.spans.pop(event.call, None)
-        elif isinstance(event, events.TypingStart):
-            life.typing_off = False
+    # --- ends -----------------------------------------------------------------------------------------------
 
     def ends(self, life: Life, outcome: str, now_ms: int) -> None:
         """The run is over, and with it those merged into it."""
@@ -232,6 +192,19 @@ class Lives:
         ended, self._just_ended = self._just_ended, []
         return ended
 
+    def reopen(self, life: Life) -> None:
+        """Its end was lost with the process."""
+        life.ended_ms = life.outcome = None
+        self.open[life.key] = life
+        self._here.setdefault(life.key[:2], {})[life.key] = life
+
+    def forget(self, life: Life) -> None:
+        """Nobody knows any more that there was such a run."""
+        del self.all[life.key]
+        self.dormant.pop(life.key, None)
+        if self.open.pop(life.key, None) is not None:
+            del self._here[life.key[:2]][life.key]
+
     # --- clients and processes ------------------------------------------------------------------------------
 
     def connects(self, client: str) -> None:
@@ -245,66 +218,44 @@ class Lives:
             self.connected.discard(client)
 
     def booted(self, now_ms: int) -> None:
-        """Another process: what is open waits for its clients. What it cannot know is forgotten."""
+        """Another process: what is open waits for its clients."""
         self.connected.clear()
-        for life in self.open.values():
-            life.holders.clear()
-            life.children.clear()
-            life.spans.clear()
-            life.done = life.child_failed = life.sending = life.typing_off = False
-            life.final_ms = life.waiting_ms = life.into = None
-            life.alone_ms = life.last_ms = now_ms
-            life.adopted = True
-            life.thread = life.first_thread  # a move dies with its process
-            if life.message is not None:  # and so does what was known of newer runs on the message that have ended
-                self.newest[life.key.account, life.key.conversation, life.message] = life.key
-            life.policy = self._config().policy(life.key.account, life.key.conversation, *life.about)
-            life.adopt_until_ms = now_ms + max(1, life.policy.lease.adopt_ms)
+        for life in list(self.open.values()):
+            if life.key.account in self._config().accounts:
+                self._survives(life, now_ms)
+            else:
+                self.dormant[life.key] = self.open.pop(life.key)
+                del self._here[life.key[:2]][life.key]
+        self.configured(now_ms)
+
+    def configured(self, now_ms: int) -> None:
+        """Accounts may be there again: their runs go on."""
+        for life in [life for life in self.dormant.values() if life.key.account in self._config().accounts]:
+            del self.dormant[life.key]
+            self.reopen(life)
+            self._survives(life, now_ms)
+
+    def _survives(self, life: Life, now_ms: int) -> None:
+        policy = self._config().policy(life.key.account, life.key.conversation, *life.about)
+        life.survive(policy, now_ms, self._wall_ms())
+        self._own(life)  # what was known of newer runs on the message that have ended is forgotten
 
     # --- ends that nobody sends -----------------------------------------------------------------------------
 
     def due_ms(self, life: Life, reason: str) -> int:
         """When livesign may end this run for this reason, at the earliest."""
-        match reason:
-            case "lease_expired":
-                return self._lease_ms(life)
-            case "run_max":
-                return 0 if life.adopted else life.opened_ms + (life.policy.lease.run_max_ms or NEVER_MS)
-            case "wait_max":
-                limit_ms = life.policy.status.wait_max_ms
-                return NEVER_MS if not limit_ms or life.waiting_ms is None else life.waiting_ms + limit_ms
-            case "final_sent":
-                limit_ms = life.policy.status.final_sent_ms
-                return NEVER_MS if not limit_ms or life.final_ms is None else life.final_ms + limit_ms
-            case "recovered":
-                return life.adopt_until_ms or NEVER_MS
-            case "child_failed":
-                return max(life.children.values(), default=0)
-        return 0
+        return life.due_ms(reason, self.connected)
 
     def overdue(self, now_ms: int) -> Iterator[tuple[Life, str]]:
         """Open runs that should have ended before ``now_ms``, and why."""
         for life in self.open.values():
             for reason in ("lease_expired", "run_max", "wait_max", "final_sent", "recovered"):
-                if life.adopted and reason == "run_max":
-                    continue
                 if self.due_ms(life, reason) < now_ms and not (life.children and reason == "final_sent"):
                     yield life, reason
                     break
             else:
                 if life.done and max(life.children.values(), default=0) < now_ms:
                     yield life, "done, and its children are given up"
-
-    def _lease_ms(self, life: Life) -> int:
-        if life.adopt_until_ms or life.into is not None or not life.lease_ms:
-            return NEVER_MS
-        wait_ms = life.policy.status.final_sent_ms
-        not_before_ms = 0 if life.final_ms is None or not wait_ms else life.final_ms + wait_ms
-        if life.events_only:
-            return max(not_before_ms, life.last_ms + life.lease_ms)
-        if life.holders & self.connected:
-            return NEVER_MS
-        return max(not_before_ms, max(life.last_ms, life.alone_ms) + life.lease_ms)
 
 
 def _ends(event: Event) -> bool:

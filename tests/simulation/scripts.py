@@ -11,6 +11,13 @@ from typing import Any
 
 Row = list[Any]
 TOOLS = ("bash", "web_search", "edit", "calendar", "x")
+BORN_MS = 1_700_000_000_000
+"""Unix time at the beginning of a simulation."""
+NONSENSE: tuple[dict[str, Any], ...] = (
+    {"type": "tool", "name": 7}, {"type": "waiting", "on": "nobody"}, {"type": "dance"}, {"type": "child"},
+    {"type": "done", "lease_ms": -1},
+)  # fmt: skip
+"""What no client may send. Their ids begin with a question mark: they are refused before anybody knows of them."""
 
 
 class Talk:
@@ -69,9 +76,7 @@ class Talk:
         if rng.random() < 0.08:
             opening["lease_ms"] = rng.choice((5_000, 60_000, 300_000))
         if "message" in who and rng.random() < 0.93:
-            direct = rng.random() < 0.3
-            received: dict[str, Any] = {"type": "received", "direct": direct, "mentioned": rng.random() < 0.9}
-            self._say({**received, **opening})
+            self._say({**self._received(), **opening})
         else:
             self._say({"type": rng.choice(("thinking", "progress", "queued")), **opening})
         for _ in range(works):
@@ -80,12 +85,26 @@ class Talk:
         self._t_ms += self._gap_ms()
         self._end(who)
 
+    def _received(self) -> dict[str, Any]:
+        rng = self._rng
+        found: dict[str, Any] = {"type": "received", "direct": rng.random() < 0.3, "mentioned": rng.random() < 0.9}
+        if rng.random() < 0.2:
+            found |= rng.choice(
+                (
+                    {"mentionable": False}, {"can_detect_mention": False}, {"bypass_mention": True}, {"from_bot": True},
+                    {"kind": rng.choice(("command", "audio", "interaction"))}, {"forum": True},
+                    {"sent_at_ms": BORN_MS + self._t_ms - rng.choice((0, 4_000, 200_000, 400_000))},
+                    {"sent_at_ms": (BORN_MS + self._t_ms) // 1_000},
+                )
+            )  # fmt: skip
+        return found
+
     def _work(self, who: dict[str, Any]) -> None:
         rng = self._rng
         kind = rng.choices(
             ("thinking", "tool", "span", "text", "progress", "queued", "compacting", "slot", "user", "alive", "child",
-             "moved", "sending", "typing", "restore", "merged", "lane", "again", "stranger"),
-            (20, 12, 14, 12, 8, 3, 3, 4, 6, 6, 5, 3, 8, 6, 2, 3, 2, 2, 2),
+             "moved", "sending", "typing", "restore", "merged", "lane", "again", "stranger", "burst", "nonsense"),
+            (20, 12, 14, 12, 8, 3, 3, 4, 6, 6, 5, 3, 8, 6, 2, 4, 2, 2, 2, 3, 1),
         )[0]  # fmt: skip
         match kind:
             case "tool":
@@ -119,6 +138,12 @@ class Talk:
                 self._say({"type": "merged", "into": into, **who})
             case "lane":
                 self._say({"type": "error", "scope": "lane", **who})
+            case "burst":  # phases change faster than they may be shown
+                for _ in range(rng.choice((4, 8, 20))):
+                    self._say({"type": rng.choice(("thinking", "text", "compacting")), **who})
+                    self._t_ms += rng.choice((20, 150, 400))
+            case "nonsense":
+                self._say({**rng.choice(NONSENSE), "id": f"?{self._messages}", **who})
             case "again":
                 self._say({"type": "received", "direct": False, "mentioned": True, **who})
             case "stranger":

@@ -14,7 +14,8 @@ from typing import Any
 
 from tests.simulation import trial
 from tests.simulation.coda import CLIENT
-from tests.simulation.worlds import Tree, World
+from tests.simulation.configs import Tree
+from tests.simulation.worlds import World
 
 Parts = list[Any]
 

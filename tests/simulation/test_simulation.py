@@ -10,7 +10,7 @@ import pytest
 
 from actors.scenario import read
 from tests.simulation import __main__ as command
-from tests.simulation import planted, shrink, trial, worlds
+from tests.simulation import configs, planted, shrink, trial, worlds
 from tests.simulation.planted import AREAS, BUGS
 
 SEEDS = range(1, 31)
@@ -69,7 +69,7 @@ def test_a_failing_world_shrinks_to_what_it_takes(monkeypatch: pytest.MonkeyPatc
     read(small.tree)
 
 
-def _guilty(tree: worlds.Tree) -> int:
+def _guilty(tree: configs.Tree) -> int:
     return sum(
         isinstance(row[1], dict) and row[1]["type"] == "done" and row[1].get("conversation") == "v1"
         for row in tree["events"]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections import Counter
 from dataclasses import dataclass, field
 
 from actors.scenario import read
+from actors.scripted_ledger import ScriptedLedger
 from actors.simulate import Simulation
 from tests.simulation import coda, worlds
+from tests.simulation.configs import Tree
 from tests.simulation.watch import Watcher
-from tests.simulation.worlds import Tree, World
+from tests.simulation.worlds import World
 
 TURNS_MAX = 60_000
+SLOW_DISKS = 0.3
+"""So many of the worlds have a ledger whose commits take time."""
+SLOW_DISK_MS = (1, 2, 5, 5, 60)
 
 
 @dataclass(slots=True)
@@ -30,65 +36,71 @@ class Report:
 
 def run(world: World, tree: Tree | None = None) -> Report:
     """Run the world, or another tree with its times."""
-    watcher = _Coda(world)
-    simulation = Simulation(read(worlds.with_looks(world, tree or world.tree)), watcher)
+    delays = _delays(world.seed)
+    watcher = _Coda(world, max(delays))
+    commits = random.Random(world.seed)
+    ledger = ScriptedLedger((lambda: commits.choice(delays)) if any(delays) else None)
+    simulation = Simulation(read(worlds.with_looks(world, tree or world.tree)), watcher, ledger)
     simulation.turns_max = TURNS_MAX
     watcher.attach(simulation)
     logging.disable(logging.CRITICAL)
     try:
         simulation.run()
-        watcher.at_rest("after the coda")
+        watcher.rest.at_rest("after the coda")
     except Exception as error:
-        watcher.problem(f"the simulation itself failed: {type(error).__name__}: {error}")
+        watcher.scene.problem(f"the simulation itself failed: {type(error).__name__}: {error}")
     finally:
         logging.disable(logging.NOTSET)
-    made = len(simulation.world.calls)
-    return Report(world.seed, watcher.problems, watcher.events, made, watcher.runs, world.storm_ms, watcher.faults)
+    scene, made = watcher.scene, len(simulation.world.calls)
+    ended = len(watcher.runs.ends)
+    return Report(world.seed, scene.problems, watcher.events, made, ended, world.storm_ms, scene.faults)
+
+
+def _delays(seed: int) -> tuple[int, ...]:
+    """How long the ledger's commits take in the world of this seed; in most worlds no time."""
+    return SLOW_DISK_MS if random.Random(f"ledger {seed}").random() < SLOW_DISKS else (0,)
 
 
 class _Coda(Watcher):
     """Also looks at the calm and at the coda."""
 
-    @property
-    def runs(self) -> int:
-        return len(self._ends)
-
     def stepped(self, step: object) -> None:
         super().stepped(step)  # type: ignore[arg-type]
-        since_ms = self._now_ms - self.world.coda_ms
+        since_ms = self.scene.now_ms - self.world.coda_ms
         if since_ms in coda.MOMENTS:
             self._look_at_coda(since_ms)
 
     def before(self, step: object) -> None:
-        if self._now_ms >= self.world.storm_ms:
+        if self.scene.now_ms >= self.world.storm_ms:
             self._simulation.saboteur.forget()
-        if self._now_ms == self.world.coda_ms and not self._rested:
+        if self.scene.now_ms == self.world.coda_ms and not self._rested:
             self._rested = True
-            self.at_rest("after the storm")
-            self._truth.begin_anew()
+            self.rest.at_rest("after the storm")
+            self.scene.truth.begin_anew()
         super().before(step)  # type: ignore[arg-type]
 
     _rested = False
 
     def _look_at_coda(self, since_ms: int) -> None:
+        truth, problem = self.scene.truth, self.scene.problem
         for name, conversation in self.world.places:
-            account = self._truth.accounts[name]
-            policy = self._simulation.config.policy(name, conversation, False, True, None)
+            account = truth.accounts[name]
+            policy = self._simulation.config.policy(name, conversation, False, True, "text")
             message = "coda1" if since_ms < 80_000 else "coda2"
-            marks = self._truth.marks.get((name, conversation, message), {})
+            marks = truth.marks.get((name, conversation, message), {})
             if account.limits:  # what is to be taken off may have to wait
                 marks = dict(sorted(marks.items(), key=lambda mark: mark[1])[-1:])
-            typing = self._truth.typing.get((name, conversation, "typing None"), 0) > self._now_ms
-            for look in coda.looks(account, policy):
+            typing = truth.typing.get((name, conversation, "typing None"), 0) > self.scene.now_ms
+            for look in coda.looks(account, policy, self._simulation.clock.wall_ms()):
                 if look.t_ms != since_ms:
                     continue
                 if look.marks is not None and tuple(marks) != look.marks:
-                    self.problem(
+                    problem(
                         f"{name} {conversation}, {since_ms} ms into the coda: {look.what} shows {list(marks)}, not {look.marks}"
                     )
                 if look.typing is not None and typing is not look.typing:
-                    self.problem(f"{name} {conversation}, {since_ms} ms into the coda: {look.what} is missed")
+                    problem(f"{name} {conversation}, {since_ms} ms into the coda: {look.what} is missed")
                 if look.was is not None:
-                    set_ms = self._truth.was_set.get(((name, conversation, message), look.was[0]), -1)
+                    set_ms = truth.was_set.get(((name, conversation, message), look.was[0]), -1)
                     if set_ms < self.world.coda_ms + look.was[1]:
-                        self.problem(f"{name} {conversation}: {look.what} never showed {look.was[0]} in the coda")
+                        problem(f"{name} {conversation}: {look.what} never showed {look.was[0]} in the coda")

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from actors.config import Account
 from actors.presence.terms import Op, Outcome, OutcomeKind
 from actors.scripted_platform import CallRecord
+from tests.simulation.manners import Manners
 
 Place = tuple[str, str, str | None]
 TYPING = (Op.TYPING_START, Op.TYPING_STOP)
@@ -30,9 +30,13 @@ UNTOLD_MS = 5_000
 class Truth:
     """All platforms of one world."""
 
-    def __init__(self, accounts: Callable[[], Mapping[str, Account]], problem: Callable[[str], None]) -> None:
-        """``accounts``: those of the configuration in force."""
+    def __init__(
+        self, accounts: Callable[[], Mapping[str, Account]], problem: Callable[[str], None], lag_ms: int
+    ) -> None:
+        """``accounts``: those of the configuration in force. ``lag_ms``: so long a call may be on its way."""
         self._accounts = accounts
+        self._lag_ms = lag_ms
+        self.manners = Manners(accounts, problem, lag_ms)
         self.marks: dict[Place, dict[str, int]] = {}
         """(account, conversation, message): emoji and since when it shows."""
         self.was_set: dict[tuple[Place, str], int] = {}
@@ -46,21 +50,24 @@ class Truth:
         self._starts: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
         self._waits: dict[tuple[str, ...], tuple[int, CallRecord, int]] = {}
         self._unsaid: dict[str, tuple[str, int]] = {}
+        self._count_from_ms = 0
 
     @property
     def accounts(self) -> Mapping[str, Account]:
         return self._accounts()
 
     def forget_calls(self) -> None:
-        """Another process, or other limits: it cannot know what was counted before."""
+        """Another process: it cannot know what was counted before."""
+        self.manners.booted()
         self._flying.clear()
         self._starts.clear()
         self._waits.clear()
         self._unsaid.clear()
 
-    def forget_calls_counted(self) -> None:
-        """Other limits are in force: what was counted for the old ones says nothing."""
+    def forget_calls_counted(self, t_ms: int) -> None:
+        """Other limits are in force: what was counted for the old ones, or is on its way, says nothing."""
         self._starts.clear()
+        self._count_from_ms = t_ms + self._lag_ms
 
     def forget_wait(self, account: str) -> None:
         """An answer was lost on the way to the one who should have known it."""
@@ -81,20 +88,23 @@ class Truth:
     def called(self, record: CallRecord, t_ms: int) -> None:
         """A call has begun."""
         command, account = record.command, record.account
-        lane = _lane(record)
+        lane = lane_of(record)
+        self.manners.called(lane, record, t_ms)
         before = self._flying.get(lane)
         if before is not None:
             self._problem(f"two calls under way for {lane}: {before[1].command.op} and {command.op}")
         self._flying[lane] = (True, record)
-        self._count(record, t_ms)
+        if t_ms >= self._count_from_ms:
+            self._count(record, t_ms)
         for key in _scopes(account, command.conversation, command.op):
             wait = self._waits.get(key)
-            if wait is not None and wait[2] < t_ms < wait[0]:  # at the very moment nobody can have heard of it yet
+            if wait is not None and wait[2] + self._lag_ms < t_ms < wait[0]:  # before, nobody can have heard of it
                 self._problem(f"{command.op} in {key} although it was told to wait for {wait[0] - t_ms} ms more")
 
     def answered(self, record: CallRecord, outcome: Outcome, applied: bool, t_ms: int) -> None:
         """A call is over."""
-        lane = _lane(record)
+        lane = lane_of(record)
+        self.manners.answered(lane, record, outcome, t_ms)
         if self._flying.get(lane, (True, None))[1] is record:
             del self._flying[lane]
         target = _target(record, self.accounts[record.account])
@@ -113,7 +123,12 @@ class Truth:
         elif kind is OutcomeKind.AUTH:
             self.left.add(target)
 
+    def flying_in(self, account: str, conversation: str) -> bool:
+        """Whether a call in this conversation is under way."""
+        return any(lane[:2] == (account, conversation) for lane in self._flying)
+
     def posted(self, account: str, conversation: str) -> None:
+        """The bot has posted: where a post clears it, nothing types any more."""
         for place in [place for place in self.typing if place[:2] == (account, conversation)]:
             del self.typing[place]
 
@@ -150,7 +165,7 @@ class Truth:
             parts = {"account": (), "conversation": (command.conversation,), "route": (command.conversation, family)}
             where = parts.get(scope, (command.conversation, command.message or ""))
             starts = self._starts[(record.account, name, *where)]
-            while starts and starts[0] <= t_ms - limit.per_ms:
+            while starts and starts[0] <= t_ms - max(1, limit.per_ms - self._lag_ms):
                 starts.popleft()
             starts.append(t_ms)
             allowed = max(1, math.ceil(limit.count * (1 - account.reserve) - 1e-9))
@@ -181,10 +196,11 @@ def _scopes(account: str, conversation: str, op: Op) -> tuple[tuple[str, ...], .
     return (account,), (account, "in", conversation), (account, family, op.value, conversation)
 
 
-def _lane(record: CallRecord) -> Any:
+def lane_of(record: CallRecord) -> Place:
+    """What at most one call is under way for."""
     command = record.command
-    kind = "typing" if command.op in TYPING else "marks"
-    return record.account, command.conversation, kind, command.thread if kind == "typing" else command.message
+    target = f"typing {command.thread}" if command.op in TYPING else command.message
+    return record.account, command.conversation, target
 
 
 def _target(record: CallRecord, account: Account) -> Place:

@@ -88,6 +88,8 @@ def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int
     for _ in range(round(1 + len(rows) * 0.006 * badness)):
         t_ms, event, _ = rng.choice(busy)
         found.append([t_ms + rng.choice((-100, 0, 0, 50, 1_500)), _crash(rng, event)])
+    for _ in range(int(rng.random() * (1 + badness))):
+        found.append([rng.choice(busy)[0], {"type": "@crash", "actor": "ledger"}])
     for _ in range(round(rng.random() * 4 * badness * len(clients))):
         client = rng.choice(clients)
         lost_ms = rng.choice(busy)[0]
@@ -108,7 +110,7 @@ def _crash(rng: random.Random, event: dict[str, Any]) -> dict[str, Any]:
             crash["on"] = event["type"]
     elif rng.random() < 0.5:
         del crash["account"]  # any message, not only one that names an account
-    crash["times"] = rng.choice((1, 1, 1, 1, 2, 2, 5)) if crash["actor"] != "conversation" else 1
+    crash["times"] = rng.choice((1, 1, 1, 1, 2, 2, 8)) if crash["actor"] != "conversation" else 1
     return crash
 
 

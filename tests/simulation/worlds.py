@@ -13,7 +13,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from tests.simulation import coda, weather
+from tests.simulation import coda, configs, weather
+from tests.simulation.configs import FEW, Tree
 from tests.simulation.scripts import Row, Talk
 
 DAY_MS = 86_400_000
@@ -23,11 +24,6 @@ ECHOES = 40
 RELOAD_MS = 3_600_000
 LOOK_MS = 2_500
 LOOKER = "looker"
-Tree = dict[str, Any]
-
-REAL = ("telegram", "discord", "matrix", "slack", "mattermost")
-FEW = {"slack": 6, "matrix": 12, "mattermost": 25}
-"""Platforms whose limits would keep a crowd waiting for hours: so many conversations at most, and one in the coda."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ def make(seed: int) -> World:
     calm = rng.random() < 0.2
     badness = 0.0 if calm else rng.choice((0.15, 0.5, 1.0))
     size = rng.choices((4, 12, 60, 200, 1_200), (20, 40, 25, 8, 1))[0]
-    config = _config(rng, calm)
+    config = configs.make(rng, calm)
     accounts = list(config["accounts"])
     clients = [f"c{n}" for n in range(rng.choice((1, 2, 3, 8)))]
     length_ms = rng.choice((60_000, 240_000, 900_000)) + size * 200
@@ -155,84 +151,8 @@ def _echo(rng: random.Random, rows: list[Row], storm_ms: int) -> list[Row]:
 
 
 def _reloads(rng: random.Random, config: Tree, storm_ms: int) -> list[Row]:
-    rows: list[Row] = []
-    for number_ in range(rng.choice((0, 1, 1, 2, 3))):
-        tree = copy.deepcopy(config)
-        for name, account in tree["accounts"].items():
-            account["token"] = f"token{number_}"
-            if rng.random() < 0.3:
-                account["status"] = _status(rng)
-            if rng.random() < 0.2 and account["platform"] == "sandbox":
-                account["limits"] = _limits(rng)
-            if rng.random() < 0.05 and name != "s0":
-                account["platform"] = "telegram"  # refused, unless it was one
-        rows.append([rng.randrange(storm_ms), {"type": "@reload", "config": tree}])
-    return rows
-
-
-def _config(rng: random.Random, calm: bool) -> Tree:
-    accounts: dict[str, Tree] = {"s0": _sandbox(rng, calm)}
-    for index in range(rng.choice((0, 1, 1, 2))):
-        accounts[f"s{index + 1}"] = _sandbox(rng, calm)
-    for platform in rng.sample(REAL, rng.choice((0, 1, 1, 2))):
-        accounts[platform] = {"platform": platform, "token": "x"}
-    for account in accounts.values():
-        account |= _settings(rng)
-    config: Tree = {"accounts": accounts, "conversation": {"idle_ms": rng.choice((5_000, 60_000))}}
-    if rng.random() < 0.2:
-        config["recovery"] = {"marks": rng.choice(("error", "leave"))}
-    return config
-
-
-def _sandbox(rng: random.Random, calm: bool) -> Tree:
-    account: Tree = {
-        "platform": "sandbox",
-        "reactions": rng.choice(("replace", "add_remove", "add_remove")),
-        "typing_stop": rng.random() < 0.8,
-        "post_clears_typing": rng.random() < 0.6,
-    }
-    account["typing_lifetime_ms"] = rng.choice((0, 5_000, 20_000)) if account["typing_stop"] else 5_000
-    if rng.random() < (0.2 if calm else 0.5):
-        account["limits"] = _limits(rng)
-    return account
-
-
-def _limits(rng: random.Random) -> Tree:
-    limits: Tree = {}
-    if rng.random() < 0.7:
-        limits["account"] = rng.choice(({"per_ms": 1_000, "count": 20}, {"per_ms": 5_000, "count": 60, "burst": 30}))
-    if rng.random() < 0.5:
-        limits["conversation"] = rng.choice(({"per_ms": 1_000, "count": 3}, {"per_ms": 10_000, "count": 12}))
-    if rng.random() < 0.3:
-        limits["route"] = {"per_ms": 400, "count": 1}
-    if rng.random() < 0.3:
-        limits["message"] = {"per_ms": 1_000, "count": 2}
-    if limits and rng.random() < 0.4:
-        limits["reserve"] = rng.choice((0.1, 0.5))
-    return limits
-
-
-def _settings(rng: random.Random) -> Tree:
-    found: Tree = {"ack": {"scope": rng.choice(("all", "all", "group-mentions"))}}
-    if rng.random() < 0.5:
-        found["status"] = _status(rng)
-    if rng.random() < 0.6:
-        found["typing"] = {
-            "mode": rng.choice(("instant", "instant", "thinking", "message", "never")),
-            "ttl_ms": rng.choice((8_000, 30_000, 60_000)),
-            "start_delay_ms": rng.choice((0, 0, 500)),
-        }
-    if rng.random() < 0.4:
-        found["lease"] = {"ms": rng.choice((5_000, 20_000, 45_000)), "run_max_ms": rng.choice((60_000, 21_600_000))}
-    return found
-
-
-def _status(rng: random.Random) -> Tree:
-    return {
-        "gate": rng.choice(("ack", "none")),
-        "debounce_ms": rng.choice((200, 700)),
-        "settle": rng.choice(("clear", "clear", "clear", "keep", "restore")),
-        "done_hold_ms": rng.choice((0, 1_500, 4_000)),
-        "wait_max_ms": rng.choice((0, 0, 20_000)),
-        "final_sent_ms": rng.choice((5_000, 30_000)),
-    }
+    numbers = range(rng.choice((0, 1, 1, 2, 3)))
+    return [
+        [rng.randrange(storm_ms), {"type": "@reload", "config": configs.other(rng, config, number)}]
+        for number in numbers
+    ]

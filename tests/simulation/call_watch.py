@@ -1,0 +1,222 @@
+"""Watches calls: each must be one that is wanted, at the moment when it is made.
+
+- no call for what is not wanted any more; add before remove where a platform does not replace
+- nothing of an open phase is shown after the end; the mark of the end stays for its hold
+- typing starts only where an open run or a scope may want it
+- a mark of the end waits for no phase and for no typing
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from actors.conversation_state import Deliver
+from actors.platform_io import CallEnded, ShowMark, TypeStart, TypeStop, TypeWithdraw
+from actors.presence.terms import Op, Outcome, OutcomeKind, Rank, TypingReport
+from actors.scripted_platform import CallRecord
+from tests.simulation.life import Life
+from tests.simulation.scene import PROMPT_MS, TROUBLE_MS, Scene, typing_place
+from tests.simulation.truth import Place
+
+TYPING = (Op.TYPING_START, Op.TYPING_STOP)
+
+
+class CallWatch:
+    """Calls against what was told to the account's actor, and against the lives of runs."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.scopes: dict[tuple[str, str, str], tuple[str | None, int]] = {}
+        """Bare scopes that are on: their thread, and when they were started last."""
+        self.scope_ttl_ms: dict[str, int] = defaultdict(int)
+        self.wanted_ms: dict[Place, int] = {}
+        """When somebody wanted typing at this target last."""
+        self.touched: dict[Place, int] = {}
+        """When the marks of a message were changed for another reason than its run."""
+        self._wishes: dict[Place, tuple[str, ...] | str] = {}
+        self._urgent: dict[str, dict[Place, int]] = defaultdict(dict)
+        """Marks of ends that were told and not called for yet, since when."""
+        self._unsure: set[tuple[str, str]] = set()
+        """Conversations where what was told about typing was lost in a crash: it ends with its TTL."""
+
+    def forget(self) -> None:
+        """Another process."""
+        self._wishes.clear()
+        self._urgent.clear()
+        self.scopes.clear()
+
+    # --- what is told to the account's actor ----------------------------------------------------------------
+
+    def told(self, account: str, message: Any) -> None:
+        if type(message) is ShowMark:
+            place = (account, message.conversation, message.message)
+            self._wishes[place] = message.chain
+            self._urgent[account].pop(place, None)
+            if message.rank is Rank.TERMINAL and message.chain:
+                self._urgent[account][place] = self.scene.awake_ms
+        elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
+            self._wishes[typing_place(account, message)] = type(message).__name__
+        elif type(message) is TypingReport and message.token is not None and not message.called:
+            self._wishes.pop(typing_place(account, message), None)  # refused at once
+
+    def crashed(self, key: Any, message: Any) -> None:
+        account = key[1] if isinstance(key, tuple) else ""
+        if isinstance(message, ShowMark):  # it is told again, but when?
+            self._wishes.pop((account, message.conversation, message.message), None)
+            self._urgent[account].clear()
+        elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
+            self._wishes.pop(typing_place(account, message), None)
+        if isinstance(message, CallEnded):
+            self.scene.truth.forget_wait(account)
+        if isinstance(message, Deliver):
+            if key[0] == "typing":
+                self._unsure.add((key[1], key[2]))
+            if message.info is not None:
+                self.touched[message.info.key[0], message.info.key[1], message.info.message] = self.scene.awake_ms
+
+    # --- calls ----------------------------------------------------------------------------------------------
+
+    def called(self, record: CallRecord) -> None:
+        scene = self.scene
+        command, account = record.command, record.account
+        if command.op is Op.TYPING_START:
+            self.wanted_ms[typing_place(account, command)] = scene.now_ms
+        if scene.lag_ms:  # what it was made for may have changed while it waited for the ledger
+            return
+        self._check_order(record)
+        if command.op in TYPING:
+            self._typing_called(record)
+            return
+        place = (account, command.conversation, command.message)
+        wish = self._wishes.get(place)
+        if isinstance(wish, tuple):
+            self._check_wish(record, wish)
+        life = scene.owner(place)
+        if life is not None and life.ended_ms is not None:
+            self._check_after_the_end(record, place, life)
+
+    def _check_order(self, record: CallRecord) -> None:
+        """Where nothing but the account's limit makes calls wait, those for ends go first."""
+        scene, account, command = self.scene, record.account, record.command
+        urgent = self._urgent[account]
+        place = (account, command.conversation, command.message)
+        since_ms = urgent.pop(place, None)
+        held = scene.truth.accounts[account]
+        if since_ms is not None or not urgent or not scene.never_failed(account) or set(held.limits) - {"account"}:
+            return
+        if command.op in TYPING or (command.op is Op.SET and self._is_phase(place)):
+            waits = [other for other, told_ms in urgent.items() if told_ms < scene.awake_ms and self._is_free(other)]
+            if waits:
+                scene.problem(f"{command.op} in {place} goes before the end of {waits[0]}")
+
+    def _is_phase(self, place: Place) -> bool:
+        life = self.scene.owner(place)
+        return life is not None and life.ended_ms is None
+
+    def _is_free(self, place: Place) -> bool:
+        """Whether a call could be made: the mark is not there, and none is under way in this conversation."""
+        wish = self._wishes.get(place)
+        met = isinstance(wish, tuple) and bool(wish) and wish[0] in self.scene.truth.marks.get(place, {})
+        return not met and not self.scene.truth.flying_in(place[0], place[1])
+
+    def _check_wish(self, record: CallRecord, wish: tuple[str, ...]) -> None:
+        scene, command = self.scene, record.command
+        rules = scene.truth.accounts[record.account].spec.rules
+        if command.op is Op.SET and command.emoji not in wish and not rules.removal_needs_handle:
+            scene.problem(f"{command.emoji} is set on {command.message} while {wish} is wanted")
+        elif command.op is Op.CLEAR and wish:
+            scene.problem(f"{command.message} is cleared while {wish} is wanted")
+        elif command.op is Op.REMOVE and wish and scene.never_failed(record.account):
+            marks = scene.truth.marks.get((record.account, command.conversation, command.message), {})
+            newest = bool(marks) and max(marks.values()) == marks.get(command.emoji or "")
+            if newest and not any(emoji in marks and emoji != command.emoji for emoji in wish):
+                scene.problem(f"{command.emoji} is removed from {command.message} before another mark is there")
+
+    def _check_after_the_end(self, record: CallRecord, place: Place, life: Life) -> None:
+        scene, command, status = self.scene, record.command, life.policy.status
+        now_ms = scene.awake_ms
+        assert life.ended_ms is not None
+        if now_ms <= life.ended_ms or scene.troubled(record.account):
+            return
+        final = {*status.emoji["done"], *status.emoji["error"], *status.emoji["queued"]}
+        if command.op is Op.SET and command.emoji not in final:
+            if not scene.truth.accounts[record.account].spec.rules.removal_needs_handle:
+                scene.problem(f"{command.emoji} is set on {command.message} after its run has ended")
+        if life.outcome not in ("done", "error") or now_ms <= self.touched.get(place, -1) + TROUBLE_MS:
+            return
+        first = status.emoji[life.outcome][0]
+        hold_ms = status.done_hold_ms if life.outcome == "done" else status.error_hold_ms
+        shown_ms = scene.truth.was_set.get((place, first))
+        leaves = command.op is Op.CLEAR or (command.op is Op.REMOVE and command.emoji == first)
+        if leaves and shown_ms is not None and shown_ms >= life.ended_ms and scene.now_ms < shown_ms + hold_ms:
+            if place not in scene.truth.left:
+                scene.problem(f"{first} on {command.message} was held for {scene.now_ms - shown_ms} ms only")
+
+    # --- typing ---------------------------------------------------------------------------------------------
+
+    def _typing_called(self, record: CallRecord) -> None:
+        scene, place = self.scene, typing_place(record.account, record.command)
+        wish = self._wishes.get(place)
+        if record.command.op is Op.TYPING_START:
+            if wish not in (None, "TypeStart"):
+                scene.problem(f"typing is started in {place} although the last word was {wish}")
+            if not self.may_type(place) and not scene.troubled(record.account):
+                scene.problem(f"typing is started in {place} and nobody may want it")
+        elif wish not in (None, "TypeStop"):
+            scene.problem(f"typing is stopped in {place} although the last word was {wish}")
+
+    def may_type(self, place: Place) -> bool:
+        """Whether an open run or a scope may want typing at this target."""
+        scene, now_ms = self.scene, self.scene.awake_ms
+        account, conversation, target = place
+        in_threads = scene.truth.accounts[account].spec.rules.typing_in_threads
+        if (account, conversation) in self._unsure:
+            return True
+        for (owner, where, _), (thread, started_ms) in self.scopes.items():
+            if (owner, where) == (account, conversation) and f"typing {thread}" == target:
+                if now_ms <= started_ms + self.scope_ttl_ms[account] + PROMPT_MS:
+                    return True
+        return any(
+            f"typing {life.thread if in_threads else None}" == target and self._may_type_for(life)
+            for life in scene.lives.in_conversation(account, conversation)
+        )
+
+    def _may_type_for(self, life: Life) -> bool:
+        scene, now_ms = self.scene, self.scene.awake_ms
+        if life.typing_off or life.typing_over or life.typing_from_ms is None or now_ms < life.typing_from_ms:
+            return False
+        ttl_ms = life.policy.typing.ttl_ms
+        if any(now_ms <= at_ms + life.policy.status.span_max_ms + ttl_ms for at_ms in life.spans.values()):
+            return True
+        prompt = scene.patience_ms(life.key.account) == PROMPT_MS
+        late_ms = PROMPT_MS if prompt else ttl_ms + TROUBLE_MS  # the TTL counts from the first call, which may wait
+        if life.sending:
+            late_ms += life.policy.typing.sending_max_ms
+        waits = life.armed_ms < life.sign_ms and not prompt
+        return waits or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + late_ms
+
+    # --- answers --------------------------------------------------------------------------------------------
+
+    def answered(self, record: CallRecord, outcome: Outcome, applied: bool) -> None:
+        scene = self.scene
+        slow = scene.now_ms - record.t_ms > 300
+        if outcome.kind is OutcomeKind.AUTH:
+            scene.stopped.add(record.account)
+        if outcome.kind is not OutcomeKind.OK or slow:
+            scene.fault_ms[record.account] = scene.now_ms
+            self._count_fault(record, outcome, applied, slow)
+        if record.command.op is Op.TYPING_START:
+            for life in scene.lives.in_conversation(record.account, record.command.conversation):
+                life.start_ended(scene.awake_ms, outcome.happened)
+
+    def _count_fault(self, record: CallRecord, outcome: Outcome, applied: bool, slow: bool) -> None:
+        faults, kind = self.scene.faults, outcome.kind.value
+        if outcome.kind is OutcomeKind.RATE_LIMITED:
+            kind += "_untold" if outcome.retry_after_ms is None else f"_{outcome.scope or 'unsaid'}"
+        if outcome.kind is not OutcomeKind.OK:
+            faults[kind] += 1
+            if applied:
+                faults["answer_lost_effect_kept"] += 1
+        elif slow:
+            faults["slow_answer" if self.scene.now_ms - record.t_ms < 5_000 else "very_slow_answer"] += 1
