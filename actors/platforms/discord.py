@@ -7,8 +7,9 @@
 - The path holds the emoji, percent-encoded with no safe characters; custom ones are ``name:id``. Which form of an
   emoji (U+FE0F) the server takes is not documented: the fully qualified one is sent, and where it is unknown
   (10014) the other one, once. The form that was taken is the mark's handle, so that the same is removed.
-- Codes decide before statuses; code 0 says nothing. A limit without JSON comes from the edge in front of the
-  API and means that the host has made too many refused calls: everything stops for minutes.
+- Codes decide before statuses; code 0 says nothing. A limit without JSON, or with none of the API's own headers,
+  comes from the edge in front of the API and means that the host has made too many refused calls: everything
+  stops for minutes.
 - An answer that says that its bucket is empty says when it is full again.
 """
 
@@ -63,8 +64,8 @@ _CUSTOM: Final = re.compile(r"(?:<a?:)?(\w{1,32}:\d{1,20})>?", re.ASCII)
 
 _K: Final = OutcomeKind
 _CODES: Final[Mapping[int, tuple[OutcomeKind, str | None]]] = MappingProxyType({
-    10003: (_K.GONE, None),
-    10004: (_K.GONE, None),
+    10003: (_K.GONE, "conversation"),
+    10004: (_K.GONE, "conversation"),
     10008: (_K.GONE, None),
     10014: (_K.INVALID_REACTION, None),
     50151: (_K.INVALID_REACTION, None),
@@ -140,8 +141,10 @@ class DiscordAdapter(HttpAdapter):
             kind, scope = _CODES[code]
             if kind is OutcomeKind.RATE_LIMITED:
                 return replace(_limited(response, answer), detail=detail)
-            if command.op is Op.REMOVE and code == _UNKNOWN_EMOJI:
+            if command.op is Op.REMOVE and kind is OutcomeKind.INVALID_REACTION:
                 return Outcome(OutcomeKind.ALREADY_DONE, detail=detail)
+            if kind is OutcomeKind.GONE and command.op is Op.TYPING_START and command.thread:
+                scope = None  # the thread that the reply goes to, not where the message is
             return Outcome(kind, scope=scope, detail=detail)
         return by_status(response, detail)
 
@@ -193,14 +196,21 @@ def _limited(response: Response, answer: Mapping[str, Any]) -> Outcome:
     wait_ms = duration_ms(answer.get("retry_after"), 1_000)
     if wait_ms is None:
         wait_ms = retry_after_ms(response.headers)
-    if not answer:
-        wait_ms = max(wait_ms or 0, EDGE_WAIT_MS)
+    if not _by_the_api(response, answer):
+        wait_ms = max(wait_ms or 0, retry_after_ms(response.headers) or 0, EDGE_WAIT_MS)
         return Outcome(OutcomeKind.RATE_LIMITED, retry_after_ms=wait_ms, scope="account", detail="429 by the edge")
     scope = _LIMIT_SCOPES.get(response.headers.get("x-ratelimit-scope", ""))
     if answer.get("global") is True or response.headers.get("x-ratelimit-global", "").lower() == "true":
         scope = "account"
     detail = f"429 {text_at(answer, 'message')}".rstrip()
     return Outcome(OutcomeKind.RATE_LIMITED, retry_after_ms=wait_ms, scope=scope, detail=detail)
+
+
+def _by_the_api(response: Response, answer: Mapping[str, Any]) -> bool:
+    """The API answers in JSON, with one of its codes, or with headers that say which limit it was or (Via) that the edge
+    has only passed it on."""
+    told = any(name == "via" or name.startswith("x-ratelimit-") for name in response.headers)
+    return bool(answer) and (told or answer.get("code") in _CODES)
 
 
 def _seconds(text: str) -> int | None:

@@ -97,8 +97,9 @@ class HttpAdapter(ABC):
     """A platform that is reached over HTTP. All methods are pure; the last four have defaults that fit most.
 
     The ``scope`` of a FORBIDDEN tells what is refused: "account" calls of this kind (marks, typing) of the
-    whole account, "conversation" everything there, None this kind of call there, "message" this message or this
-    typing target only (a message can be full of marks).
+    whole account, "conversation" and None calls of this kind there, "message" this message or this typing target
+    only (a message can be full of marks). That of a GONE tells whether the conversation is gone, that of an
+    INVALID_REACTION whether the emoji is refused on this message only; None: in the whole conversation.
     """
 
     spec: PlatformSpec

@@ -66,7 +66,7 @@ _CHANNEL: Final = re.compile(r".*@thread\.(tacv2|skype)(;.*)?")
 
 _K: Final = OutcomeKind
 _CODES: Final[Mapping[str, tuple[OutcomeKind, str | None]]] = MappingProxyType({
-    "ConversationNotFound": (_K.GONE, None),
+    "ConversationNotFound": (_K.GONE, "conversation"),
     "BotNotInConversationRoster": (_K.FORBIDDEN, "conversation"),
     "ConversationBlockedByUser": (_K.FORBIDDEN, "conversation"),
     "BotDisabledByAdmin": (_K.FORBIDDEN, "conversation"),

@@ -9,6 +9,8 @@
   the old group mean other messages in the new one, so the message is gone.
 - Errors have a text only; `_TEXTS` is the one place that reads it. Texts in capitals come from the core
   server.
+- A message takes only so many different marks: then those of others that are on it can still be joined, so the
+  chain is tried, and nothing is concluded about the emoji.
 - A flood limit names its seconds but not what it covers.
 """
 
@@ -89,7 +91,7 @@ _TEXTS: Final = (
     _Text("reaction_invalid", OutcomeKind.INVALID_REACTION),
     _Text("custom_reactions_too_many", OutcomeKind.INVALID_REACTION),
     _Text("document_invalid", OutcomeKind.INVALID_REACTION),
-    _Text("reactions_too_many", OutcomeKind.INVALID_REACTION),
+    _Text("reactions_too_many", OutcomeKind.INVALID_REACTION, "message"),
     _Text("reaction_empty", OutcomeKind.BAD_REQUEST),
     _Text("invalid reaction type specified", OutcomeKind.BAD_REQUEST),
     _Text("can't parse", OutcomeKind.BAD_REQUEST),

@@ -8,7 +8,7 @@ forbidden               the circuit of its kind opens, for the conversation or a
 forbidden, a message    it is dead as if it were gone, once no mark of ours is there
 gone, a message         it is dead for a day: nothing is called for it
 gone, the conversation  as forbidden; typing knows no other gone
-invalid_reaction        this emoji is not tried in this conversation for a day
+invalid_reaction        this emoji is not tried in this conversation for a day; with scope ``message`` nothing
 transient, unknown      after a row of them, the account's outage
 everything else         the platform answers: an outage ends, a probed circuit closes
 ======================  ======================================================================
@@ -130,7 +130,8 @@ class Health:
             where = "" if outcome.scope == "account" else command.conversation
             opened = (where, kind) if self._circuits.forbidden(where, kind, now_ms) else None
         if outcome.kind is OutcomeKind.INVALID_REACTION and command.emoji is not None:
-            self._emojis.put((command.conversation, command.emoji), now_ms + REMEMBER_MS, now_ms)
+            if outcome.scope != "message":
+                self._emojis.put((command.conversation, command.emoji), now_ms + REMEMBER_MS, now_ms)
         elif outcome.kind is OutcomeKind.GONE and command.message is not None:
             self._dead.put((command.conversation, command.message), now_ms + REMEMBER_MS, now_ms)
         stopped = outcome.kind is OutcomeKind.AUTH and self.stopped is None

@@ -96,8 +96,8 @@ def test_every_default_emoji_can_be_set() -> None:
 # --- answers ----------------------------------------------------------------------------
 
 ERRORS = [
-    (404, 10003, K.GONE, None),
-    (404, 10004, K.GONE, None),
+    (404, 10003, K.GONE, "conversation"),
+    (404, 10004, K.GONE, "conversation"),
     (404, 10008, K.GONE, None),
     (400, 10014, K.INVALID_REACTION, None),
     (404, 10014, K.INVALID_REACTION, None),
@@ -140,8 +140,16 @@ def test_each_documented_error_has_its_outcome(status: int, code: int, kind: Out
         assert "what it says" in outcome.detail
 
 
-def test_removing_what_is_not_there_is_already_done() -> None:
-    assert ADAPTER.outcome(REMOVE, failure(404, 10014)).kind is K.ALREADY_DONE
+@pytest.mark.parametrize(("status", "code"), [(404, 10014), (400, 10014), (400, 50151)])
+def test_removing_what_is_not_there_is_already_done(status: int, code: int) -> None:
+    assert ADAPTER.outcome(REMOVE, failure(status, code)).kind is K.ALREADY_DONE
+
+
+def test_a_thread_that_typing_followed_the_reply_into_is_gone_by_itself() -> None:
+    outcome = ADAPTER.outcome(replace(TYPING, thread=THREAD), failure(404, 10003))
+    assert (outcome.kind, outcome.scope) == (K.GONE, None)
+    outcome = ADAPTER.outcome(replace(SET, thread=THREAD), failure(404, 10003))
+    assert (outcome.kind, outcome.scope) == (K.GONE, "conversation")
 
 
 @pytest.mark.parametrize("status", [502, 504, 524])
@@ -165,6 +173,7 @@ def test_a_success_that_is_not_the_api_s_is_never_ok(body: bytes) -> None:
 # --- limits -----------------------------------------------------------------------------
 
 LIMITED = {"message": "You are being rate limited.", "retry_after": 64.57, "global": False}
+VIA = {"via": "1.1 google"}
 
 
 @pytest.mark.parametrize(
@@ -173,9 +182,9 @@ LIMITED = {"message": "You are being rate limited.", "retry_after": 64.57, "glob
         ({}, {"x-ratelimit-scope": "user", "retry-after": "65"}, "route"),
         ({}, {"x-ratelimit-scope": "shared", "retry-after": "65"}, "route"),
         ({"global": True}, {"x-ratelimit-scope": "global", "retry-after": "65"}, "account"),
-        ({"global": True}, {}, "account"),
+        ({"global": True}, VIA, "account"),
         ({}, {"x-ratelimit-global": "true"}, "account"),
-        ({}, {}, None),
+        ({}, VIA, None),
     ],
 )
 def test_a_limit_has_the_body_s_seconds_and_the_scope_that_is_told(
@@ -188,7 +197,7 @@ def test_a_limit_has_the_body_s_seconds_and_the_scope_that_is_told(
 
 
 def test_the_header_counts_where_the_body_names_no_time() -> None:
-    outcome = ADAPTER.outcome(SET, answer(429, {"message": "slow", "global": False}, {"retry-after": "3"}))
+    outcome = ADAPTER.outcome(SET, answer(429, {"message": "slow", "global": False}, {**VIA, "retry-after": "3"}))
     assert (outcome.kind, outcome.retry_after_ms) == (K.RATE_LIMITED, 3_000)
 
 
@@ -203,11 +212,13 @@ def test_codes_of_limits_count_under_any_status(code: int) -> None:
     ("headers", "wait_ms"),
     [({}, EDGE_WAIT_MS), ({"retry-after": "7"}, EDGE_WAIT_MS), ({"retry-after": "3600"}, 3_600_000)],
 )
-def test_a_limit_without_json_is_the_edge_s_and_stops_the_account_for_minutes(
+def test_a_limit_that_does_not_come_from_the_api_is_the_edge_s_and_stops_the_account_for_minutes(
     headers: dict[str, str], wait_ms: int
 ) -> None:
-    outcome = ADAPTER.outcome(SET, answer(429, b"error code: 1015", headers))
-    assert (outcome.kind, outcome.retry_after_ms, outcome.scope) == (K.RATE_LIMITED, wait_ms, "account")
+    for body, more in ((b"error code: 1015", VIA), (LIMITED, {})):
+        response = answer(429, body, {**headers, **more})
+        outcome = ADAPTER.outcome(SET, response)
+        assert (outcome.kind, outcome.retry_after_ms, outcome.scope) == (K.RATE_LIMITED, wait_ms, "account")
 
 
 def test_a_success_that_empties_its_bucket_says_when_it_is_full_again() -> None:

@@ -181,7 +181,7 @@ def test_a_success_that_is_not_the_connector_s_is_never_ok() -> None:
 
 
 ERRORS = [
-    (404, "ConversationNotFound", K.GONE, None),
+    (404, "ConversationNotFound", K.GONE, "conversation"),
     (403, "BotNotInConversationRoster", K.FORBIDDEN, "conversation"),
     (403, "ConversationBlockedByUser", K.FORBIDDEN, "conversation"),
     (403, "BotDisabledByAdmin", K.FORBIDDEN, "conversation"),

@@ -156,7 +156,7 @@ ERRORS = [
     (400, "Bad Request: REACTION_INVALID", K.INVALID_REACTION, None),
     (400, "Bad Request: CUSTOM_REACTIONS_TOO_MANY", K.INVALID_REACTION, None),
     (400, "Bad Request: DOCUMENT_INVALID", K.INVALID_REACTION, None),
-    (400, "Bad Request: REACTIONS_TOO_MANY", K.INVALID_REACTION, None),
+    (400, "Bad Request: REACTIONS_TOO_MANY", K.INVALID_REACTION, "message"),
     (400, "Bad Request: REACTION_EMPTY", K.BAD_REQUEST, None),
     (400, "Bad Request: invalid reaction type specified", K.BAD_REQUEST, None),
     (400, "Bad Request: can't parse reaction types JSON object", K.BAD_REQUEST, None),

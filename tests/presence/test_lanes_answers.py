@@ -76,6 +76,20 @@ def test_a_refused_emoji_is_not_tried_again_in_its_conversation_for_a_day() -> N
     assert world.made()[-1] == "c/o 🦄"
 
 
+def test_an_emoji_that_one_message_has_no_room_for_is_still_tried_on_others() -> None:
+    def answer(begin: Begin, at_ms: int) -> Outcome:
+        full = begin.command.message == "m" and begin.command.emoji != "👍"
+        return refusal("invalid_reaction", scope="message") if full else OK
+
+    world = World(make_lanes(), answer)
+    world.show("c", "m", "🔥", "👍")
+    world.run(1_000)
+    world.show("c", "m", "🔥", "⚡", "👍")
+    world.show("c", "n", "🔥", "👍")
+    world.run(2_000)
+    assert sorted(world.made()) == ["c/m ⚡", "c/m 👍", "c/m 🔥", "c/n 🔥"]
+
+
 def test_a_message_that_is_gone_is_never_called_again() -> None:
     world = World(make_lanes(), lambda begin, at_ms: refusal("gone"))
     world.show("c", "m", "👀")
