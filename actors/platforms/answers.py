@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from actors.platforms.spec import Response
+from actors.presence.pacing import MAX_WAIT_MS
 from actors.presence.terms import Outcome, OutcomeKind
 
 JSON_HEADERS: Final = (("Content-Type", "application/json"),)
@@ -57,9 +58,9 @@ def duration_ms(value: object, unit_ms: int) -> int | None:
     """A platform's waiting time in ms, rounded up; ``unit_ms`` is its unit. None: it is not one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    if not math.isfinite(value) or value < 0:
+    if value < 0 or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    return math.ceil(value * unit_ms)
+    return math.ceil(min(value, MAX_WAIT_MS) * unit_ms)
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:

@@ -1,10 +1,10 @@
 """What a limit taught about one scope: it is blocked until a time, and then its calls keep a distance.
 
 The end of the block only moves forward. The distance begins at twice the interval of the scope's own budget
-(300 ms where it has none), doubles with every further limit up to 60 s, is halved by every quiet spell (30
-s, longer for long distances, counted from the end of the block) and is forgotten once it says nothing that
-the budget does not say. A limit that names no time blocks for 5 s, then 10 s and so on up to 5 min while
-limits keep coming.
+(300 ms where it has none), grows with every further limit up to 60 s (to the wait that the platform named, but at
+least twice and at most four times what it was), is halved by every quiet spell (30 s, longer for long distances,
+counted from the end of the block) and is forgotten once it says nothing that the budget does not say. A limit that
+names no time blocks for 5 s, then 20 s, 80 s and 5 min while limits keep coming (WhatsApp asks for 4^n s).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ QUIET_SPACINGS: Final = 4
 """A quiet spell holds at least so many distances."""
 BLOCK_MS: Final = 5_000
 MAX_BLOCK_MS: Final = 300_000
+GROWTH: Final = 4
+"""How fast a block without a time grows, and a distance at most."""
 
 
 class Lesson:
@@ -44,12 +46,12 @@ class Lesson:
         news = self._learned_ms is None or begun_ms > self._learned_ms
         if retry_after_ms is None:
             if news:
-                self._block_ms = min(2 * self._block_ms, MAX_BLOCK_MS) if self.spacing_ms(now_ms) else BLOCK_MS
+                self._block_ms = min(GROWTH * self._block_ms, MAX_BLOCK_MS) if self.spacing_ms(now_ms) else BLOCK_MS
             retry_after_ms = self._block_ms
         spacing_ms = self.spacing_ms(now_ms)
         self.until_ms = max(self.until_ms, now_ms + retry_after_ms)
         if news:
-            self._learn(spacing_ms, now_ms)
+            self._learn(max(2 * spacing_ms, min(GROWTH * spacing_ms, retry_after_ms)), now_ms)
 
     def pause(self, until_ms: int) -> None:
         """Nothing starts before; that is no lesson."""
@@ -57,7 +59,7 @@ class Lesson:
 
     def slow(self, now_ms: int) -> None:
         """Keep a distance, without a block."""
-        self._learn(self.spacing_ms(now_ms) // 2, now_ms)
+        self._learn(self.spacing_ms(now_ms), now_ms)
 
     def taught(self, spacing_ms: int, now_ms: int) -> None:
         """Take over a distance from an earlier process."""
@@ -92,6 +94,6 @@ class Lesson:
 
     def _learn(self, spacing_ms: int, now_ms: int) -> None:
         first_ms = 2 * self._usual_ms or SPACING_MS
-        self._spacing_ms = min(max(2 * spacing_ms, first_ms), MAX_SPACING_MS)
+        self._spacing_ms = min(max(spacing_ms, first_ms), MAX_SPACING_MS)
         self._since_ms = max(now_ms, self.until_ms)
         self._learned_ms = now_ms

@@ -7,7 +7,8 @@ Budgets
 Blocks
     A Retry-After blocks the scope it named and nothing else: account, conversation or route. Where the
     platform did not say, the conversation; when another conversation is limited within 10 s, the account.
-    The end of a block only moves forward. A limit without a time blocks for 5 s, doubling while it repeats.
+    The end of a block only moves forward. A limit without a time blocks for 5 s, four
+    times as long when it repeats. No block is longer than a week, whatever it says.
 
 Learning
     Every limit also slows its scope: calls keep a least distance (twice the budget's interval, or 300 ms
@@ -32,6 +33,7 @@ from actors.presence.terms import Command, Op, Rank
 
 __all__ = ["ACCOUNT", "Limit", "Pacing", "ScopeKey"]
 
+MAX_WAIT_MS: Final = 604_800_000
 JOIN_MS: Final = 10_000
 """Two conversations limited within this time mean the account."""
 
@@ -132,7 +134,8 @@ class Pacing:
         """
         key = self._blocked_key(command, scope, now_ms)
         lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
-        lesson.limited(retry_after_ms, now_ms, now_ms if begun_ms is None else begun_ms)
+        wait_ms = None if retry_after_ms is None else min(retry_after_ms, MAX_WAIT_MS)
+        lesson.limited(wait_ms, now_ms, now_ms if begun_ms is None else begun_ms)
         self._lessons.put(key, lesson, now_ms)
         return key
 
@@ -140,7 +143,7 @@ class Pacing:
         """``command`` has succeeded and used up the budget of ``scope``: nothing starts there for ``wait_ms``."""
         key = self._blocked_key(command, scope, now_ms)
         lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
-        lesson.pause(now_ms + wait_ms)
+        lesson.pause(now_ms + min(wait_ms, MAX_WAIT_MS))
         self._lessons.put(key, lesson, now_ms)
 
     def slow(self, now_ms: int) -> None:

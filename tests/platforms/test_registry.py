@@ -95,7 +95,8 @@ def test_each_status_has_its_class(status: int, kind: OutcomeKind) -> None:
 @pytest.mark.parametrize(
     ("value", "ms"),
     [(5, 5_000), (0, 0), (0.0001, 1), (1.5, 1_500), (-1, None), (True, None), ("5", None), (None, None),
-     (float("nan"), None), (float("inf"), None), ([], None)],
+     (float("nan"), None), (float("inf"), None), ([], None),
+     (1e307, 604_800_000_000), (10**400, 604_800_000_000)],
 )  # fmt: skip
 def test_a_waiting_time_is_rounded_up_or_none(value: object, ms: int | None) -> None:
     assert answers.duration_ms(value, 1_000) == ms

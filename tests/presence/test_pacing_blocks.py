@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.presence.pacing import ACCOUNT, Limit, Pacing, ScopeKey
 from actors.presence.terms import Op, Rank
 from tests.presence.pacing_calls import call, fullest_window, spend_greedily
@@ -87,7 +89,7 @@ def test_a_conversation_named_by_the_platform_does_not_make_it_the_account() -> 
 def test_a_limit_without_a_time_blocks_longer_each_time_and_is_forgiven_in_the_end() -> None:
     pacing = Pacing({})
     now_ms = 0
-    for expected_ms in (5_000, 10_000, 20_000, 40_000):
+    for expected_ms in (5_000, 20_000, 80_000, 300_000, 300_000):
         pacing.block(call(), "account", None, now_ms)
         assert pacing.check(call(), Rank.TERMINAL, now_ms) == now_ms + expected_ms
         now_ms += expected_ms
@@ -129,25 +131,37 @@ def test_a_limited_scope_is_slower_for_a_while_and_recovers() -> None:
     assert pacing.learned(120_000) == {}
 
 
-def test_each_further_limit_doubles_the_distance_up_to_a_minute() -> None:
+@pytest.mark.parametrize(
+    ("wait_ms", "growth"), [(100, [300, 600, 1_200]), (1_000, [300, 1_000, 2_000]), (9_000, [300, 1_200, 4_800])]
+)
+def test_each_further_limit_lengthens_the_distance_as_it_says_up_to_a_minute(wait_ms: int, growth: list[int]) -> None:
     pacing = Pacing({})
     distances = []
     now_ms = 0
-    for _ in range(10):
-        pacing.block(call(), "account", 1_000, now_ms)
+    for _ in range(12):
+        pacing.block(call(), "account", wait_ms, now_ms)
         distances.append(pacing.learned(now_ms)[ACCOUNT])
-        now_ms += 1_000
-    assert distances[:4] == [300, 600, 1_200, 2_400]
+        now_ms += wait_ms
+    assert distances[:3] == growth
     assert distances[-1] == 60_000
+
+
+def test_a_wait_without_end_ends_in_a_week() -> None:
+    pacing = Pacing({})
+    pacing.block(call(), "account", 10**30, 0)
+    assert pacing.check(call(), Rank.TERMINAL, 0) == 7 * 86_400_000
+    pacing = Pacing({})
+    pacing.pause(call(), "account", 10**30, 0)
+    assert pacing.check(call(), Rank.TERMINAL, 0) == 7 * 86_400_000
 
 
 def test_answers_to_calls_already_under_way_are_no_second_lesson() -> None:
     pacing = Pacing({})
     for at_ms in (1_000, 1_001, 1_002):
-        pacing.block(call(), "account", 1_000, at_ms, begun_ms=900)
+        pacing.block(call(), "account", 600, at_ms, begun_ms=900)
     assert pacing.learned(1_002) == {ACCOUNT: 300}
-    assert pacing.check(call(), Rank.TERMINAL, 1_002) == 2_002
-    pacing.block(call(), "account", 1_000, 2_200, begun_ms=2_100)
+    assert pacing.check(call(), Rank.TERMINAL, 1_002) == 1_602
+    pacing.block(call(), "account", 600, 2_200, begun_ms=2_100)
     assert pacing.learned(2_200) == {ACCOUNT: 600}
 
 
