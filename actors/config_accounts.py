@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from types import MappingProxyType
 
+from actors.config_addresses import Url, environment_proxy
 from actors.config_keys import KEYS, Level
 from actors.config_policy import build_policy, typing_off
 from actors.config_problems import Report
@@ -229,16 +230,29 @@ def _credentials(
         if name not in options and not source.scenario:
             report.problem(f"{origin}.{name}", f"{spec.name} needs it")
     base_url = own["base_url"].value if "base_url" in own else None
-    somewhere = base_url or spec.base_url or spec.name in _WITHOUT_ADDRESS or source.scenario
-    if not somewhere and not report.told(f"{origin}.base_url"):
+    somewhere = base_url or spec.base_url or ""
+    needed = spec.name not in _WITHOUT_ADDRESS and not source.scenario
+    if needed and not somewhere and not report.told(f"{origin}.base_url"):
         report.problem(f"{origin}.base_url", f"{spec.name} needs the address of a server")
     return Credentials(
         token=token or "",
         base_url=base_url,
         options=MappingProxyType(options),
-        proxy=own["proxy"].value if "proxy" in own else None,
+        proxy=own["proxy"].value if "proxy" in own else _environment_proxy(origin, somewhere, source, report),
         ca_file=source.path(own["ca_file"].value) if "ca_file" in own else None,
     )
+
+
+def _environment_proxy(origin: str, url: str, source: Source, report: Report) -> str | None:
+    found = None if source.scenario else environment_proxy(url, source.environ)
+    if found is None:
+        return None
+    name, proxy = found
+    try:
+        return Url(("http",)).convert(proxy)
+    except ValueError:
+        report.warning(origin, f"the environment's {name} is no proxy of the form http://host:port: it is not used")
+        return None
 
 
 def read_token(origin: str, layer: Layer, source: Source, report: Report) -> str | None:

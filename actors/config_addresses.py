@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -66,3 +67,28 @@ class FilePath:
     def convert(self, value: object) -> str:
         text = plain_text(value)
         return text if text == self.word else os.path.expanduser(text)
+
+
+_LOOPBACK = re.compile(r"localhost|127\..*|::1")
+
+
+def environment_proxy(url: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """The variable of the environment that names a proxy for ``url``, and that proxy. None: there is none, or NO_PROXY
+    or a loopback address says that it is not used."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    names = (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper())
+    name = next((name for name in names if environ.get(name)), None)
+    if name is None or _LOOPBACK.fullmatch(host) or _without_proxy(host, parts.port, environ):
+        return None
+    proxy = environ[name]
+    return name, proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _without_proxy(host: str, port: int | None, environ: Mapping[str, str]) -> bool:
+    """NO_PROXY lists hosts and domains, also with ports, or ``*``."""
+    listed = (environ.get("no_proxy") or environ.get("NO_PROXY") or "").lower()
+    entries = {entry.strip().lstrip("*").lstrip(".") if entry.strip() != "*" else "*" for entry in listed.split(",")}
+    labels = host.split(".")
+    domains = [".".join(labels[at:]) for at in range(len(labels))]
+    return "*" in entries or any(place in entries for domain in domains for place in (domain, f"{domain}:{port}"))

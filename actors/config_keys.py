@@ -190,7 +190,7 @@ def _account() -> tuple[Key, ...]:
         Key("token_file", FilePath(), None, "file that holds the token", _OWN),
         Key("base_url", Url(), None, "address of the platform", _OWN, ROW),
         Key("ca_file", FilePath(), None, "certificates to trust instead of the system's, PEM", _OWN),
-        Key("proxy", Url(("http",)), None, "HTTP proxy for all calls", _OWN),
+        Key("proxy", Url(("http",)), None, "HTTP proxy for all calls", _OWN, "the environment's"),
         *_options(),
         Key("account", Text(), None, "runs of this account", _CONDITION),
         Key("conversation", Glob(), None, "runs in these conversations", _CONDITION),

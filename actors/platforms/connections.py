@@ -12,7 +12,7 @@ from __future__ import annotations
 import select
 import ssl
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Final, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -68,7 +68,7 @@ class Proxy:
 
     host: str
     port: int
-    authorization: str | None
+    authorization: str | None = field(repr=False)
     """Value of Proxy-Authorization."""
 
 

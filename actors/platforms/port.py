@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import traceback
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic_ns
 from typing import Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import gevent
 from gevent.lock import BoundedSemaphore
@@ -50,7 +51,7 @@ class HttpPlatform:
     another target, later typing goes there at once. The number of connections is bounded by the transport;
     who makes more calls than that waits in line within the deadline.
 
-    ``detail`` of every outcome is one line, short, and free of the account's token.
+    ``detail`` of every outcome is one line, short, and free of the account's secrets.
     """
 
     def __init__(
@@ -208,8 +209,15 @@ def _left_ms(until_ns: int) -> int:
 def _redaction(credentials: Credentials) -> Callable[[str], str]:
     """A function that takes the secrets out of a text, in each form they may have in an answer. (A function,
     because the attributes of an object are easily printed.)"""
-    parts = [part for part in credentials.token.split(":") if len(part) >= MIN_SECRET]
-    secrets = {credentials.token, credentials.access, *parts}
+    token = credentials.token
+    parts = [part for part in token.split(":") if len(part) >= MIN_SECRET]
+    pairs = [f"{name}:{token}" for name in credentials.options.values()] if token else []
+    secrets = {token, credentials.access, *parts}
+    if credentials.proxy is not None:
+        user, colon, password = urlsplit(credentials.proxy).netloc.rpartition("@")[0].partition(":")
+        secrets |= {password, unquote(password)}
+        pairs.append(unquote(user + colon + password))
+    secrets |= {b64encode(pair.encode()).decode("ascii") for pair in pairs}  # as in headers of basic authentication
     forms = {form for secret in secrets for form in (secret, quote(secret), quote(secret, safe=""))} - {""}
     if not forms:
         return str

@@ -36,6 +36,7 @@ from actors.platforms.spec import Credentials, Request, Response
 
 MAX_ANSWER_BYTES: Final = 1_048_576
 CONNECT_MS: Final = 5_000
+_PROXY_LOGIN: Final = 407
 _NAME: Final = re.compile(r"[\x21-\x7e]+")
 _PATH: Final = re.compile(r"/[\x21-\x7e]*")
 _OWN_HEADERS: Final = ("User-Agent: livesign", "Accept: application/json", "Accept-Encoding: identity")
@@ -147,6 +148,8 @@ class GeventTransport:
             answer = _CappedResponse(sock, method=method)
             body = answer.read()
             reusable = not answer.should_close()
+            if self._proxy is not None and answer.get_code() == _PROXY_LOGIN:
+                raise NotSent("connect: refused by the proxy")
         except _TooLarge:
             raise NoAnswer(f"an answer of more than {MAX_ANSWER_BYTES} bytes") from None
         except HTTPParseError:

@@ -145,11 +145,18 @@ def test_a_token_cannot_smuggle_headers(value: str) -> None:
         assert peer.seen == []
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
-    with against(answering(b"", "307 Temporary Redirect", "Location: /elsewhere\r\n")) as (peer, transport):
-        response = transport.send(PUT, 2_000)
-        assert (response.status, response.headers["location"]) == (307, "/elsewhere")
-        assert len(peer.seen) == 1
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+def test_a_redirect_is_an_answer_and_takes_no_credentials_anywhere(status: str) -> None:
+    with RawServer(answering()) as elsewhere:
+        with against(answering(b"", status, f"Location: {elsewhere.url}/elsewhere\r\n")) as (peer, transport):
+            for request in (PUT, GET):
+                response = transport.send(request, 2_000)
+                assert (response.status, response.headers["location"]) == (
+                    int(status[:3]),
+                    f"{elsewhere.url}/elsewhere",
+                )
+            assert len(peer.seen) == 2
+        assert elsewhere.seen == []
 
 
 # --- how calls end ----------------------------------------------------------------------

@@ -1,10 +1,7 @@
-"""Deadlines, TLS, proxies and addresses of the HTTP transport, against real sockets."""
+"""TLS, proxies and addresses of the HTTP transport, against real sockets."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +19,10 @@ from tests.platforms.raw_server import (
     RawServer,
     Script,
     answering,
-    dripping,
     sending,
     silent,
 )
-from tests.platforms.transport_calls import GET, POST, PUT, SECRET, against, refused
+from tests.platforms.transport_calls import GET, PUT, SECRET, refused, the_hub_runs_on
 
 pytestmark = pytest.mark.real
 
@@ -34,74 +30,7 @@ TLS = Path(__file__).parent / "tls"
 CA = str(TLS / "ca.pem")
 
 
-# --- deadlines --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("script", [silent, dripping], ids=["silent", "dripping"])
-def test_a_call_ends_at_its_deadline_and_frees_its_connection(script: Script) -> None:
-    def first_time(exchange: Exchange, sock: Any) -> None:
-        (script if len(peer.seen) == 1 else answering())(exchange, sock)
-
-    with against(first_time, connections=1) as (peer, transport):
-        before = time.monotonic()
-        error = refused(transport, PUT, 100)
-        assert isinstance(error, NoAnswer)
-        assert 0.09 < time.monotonic() - before < 1
-        assert peer.closed.wait(2)
-        assert transport.send(PUT, 2_000).status == 200
-        assert len(peer.seen) == 2
-
-
-def test_a_call_that_found_no_free_connection_was_not_sent() -> None:
-    with against(silent, connections=1) as (peer, transport):
-        hung = gevent.spawn(refused, transport, PUT, 300)
-        gevent.sleep(0.02)
-        assert isinstance(refused(transport, POST, 50), NotSent)
-        assert isinstance(hung.get(timeout=2), NoAnswer)
-        assert len(peer.seen) == 1
-
-
-def test_a_killed_call_frees_its_connection() -> None:
-    def first_time(exchange: Exchange, sock: Any) -> None:
-        (silent if len(peer.seen) == 1 else answering())(exchange, sock)
-
-    with against(first_time, connections=1) as (peer, transport):
-        call = gevent.spawn(transport.send, PUT, 5_000)
-        gevent.sleep(0.02)
-        call.kill(timeout=1)
-        assert peer.closed.wait(2)
-        assert transport.send(POST, 2_000).status == 200
-
-
-def test_a_handshake_that_never_ends_hits_the_deadline_for_connecting() -> None:
-    def mute(exchange: Exchange, sock: Any) -> None:
-        silent(exchange, sock)
-
-    with RawServer(mute) as peer:
-        transport = GeventTransport(f"https://127.0.0.1:{peer.port}", 1, connect_ms=80)
-        before = time.monotonic()
-        with the_hub_runs_on():
-            error = refused(transport, deadline_ms=5_000)
-        assert isinstance(error, NotSent)
-        assert str(error) == "connect: deadline"
-        assert time.monotonic() - before < 1
-
-
-@contextmanager
-def the_hub_runs_on() -> Iterator[None]:
-    """Fails when nothing else could run meanwhile."""
-    ticks = 0
-
-    def tick() -> None:
-        nonlocal ticks
-        while True:
-            gevent.sleep(0.005)
-            ticks += 1
-
-    others = gevent.spawn(tick)
-    yield
-    others.kill()
-    assert ticks > 4
+# --- TLS --------------------------------------------------------------------------------
 
 
 def test_reading_over_tls_does_not_block_the_hub() -> None:
@@ -109,9 +38,6 @@ def test_reading_over_tls_does_not_block_the_hub() -> None:
         transport = GeventTransport(f"https://localhost:{peer.port}", 1, ca_file=CA)
         with the_hub_runs_on():
             assert isinstance(refused(transport, PUT, 100), NoAnswer)
-
-
-# --- TLS --------------------------------------------------------------------------------
 
 
 def tls_server(script: Script) -> RawServer:
@@ -188,6 +114,18 @@ def _pump(source: Any, sink: Any) -> None:
         sink.shutdown(gevent.socket.SHUT_WR)
     except OSError:
         pass
+
+
+def test_a_plain_call_that_the_proxy_wants_a_login_for_is_not_sent() -> None:
+    with RawServer(answering(b"<html>who are you", "407 Proxy Authentication Required")) as proxy:
+        via = f"http://me:{SECRET.replace(':', '')}@127.0.0.1:{proxy.port}"
+        transport = GeventTransport("http://api.example.org", 1, proxy_url=via)
+        for _ in range(2):
+            error = refused(transport)
+            assert isinstance(error, NotSent)
+            assert str(error) == "connect: refused by the proxy"
+        assert SECRET.replace(":", "") not in repr(vars(transport))
+        transport.close()
 
 
 def test_a_proxy_that_refuses_is_not_sent() -> None:

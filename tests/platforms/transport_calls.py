@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import gevent
 import pytest
 
 from actors.platforms.spec import Request
@@ -37,3 +38,20 @@ def refused(transport: GeventTransport, request: Request = POST, deadline_ms: in
     text = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
     assert SECRET not in text
     return caught.value
+
+
+@contextmanager
+def the_hub_runs_on() -> Iterator[None]:
+    """Fails when nothing else could run meanwhile."""
+    ticks = 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while True:
+            gevent.sleep(0.005)
+            ticks += 1
+
+    others = gevent.spawn(tick)
+    yield
+    others.kill()
+    assert ticks > 4
