@@ -15,6 +15,7 @@ it may stand:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +38,8 @@ from actors.config_values import (
     TextList,
     Whole,
 )
+from actors.platforms.registry import PLATFORMS
+from actors.platforms.spec import NO_OPTIONS, Option
 from actors.presence.policy import DEFAULT_EMOJI, STATES
 
 
@@ -200,33 +203,22 @@ def _account() -> tuple[Key, ...]:
     )
 
 
-MODELS = "sandbox, callback, remote"
-"""Platforms whose model can be chosen by options."""
+def _options() -> Iterator[Key]:
+    """The options of all platforms; a name that several have means the same on each."""
+    found: dict[str, dict[str, Option]] = {}
+    for platform, make in PLATFORMS.items():
+        for option in make(NO_OPTIONS).spec.options:
+            found.setdefault(option.name, {})[platform] = option
+    for name, options in found.items():
+        first, *others = options.values()
+        default = first.default if all(other.default == first.default for other in others) else ROW
+        default = "required" if first.required else default
+        yield Key(name, _kind(first), None, first.meaning, _OWN, default, ", ".join(options))
 
 
-def _options() -> tuple[Key, ...]:
-    reactions, places = Choice(("replace", "add_remove", "none")), Choice(("all", "direct"))
-    statuses = Choice(("assistant", "session", "off"))
-    return (
-        Key("user_id", Text(), None, "the bot's id", _OWN, "asked from the server", "matrix"),
-        Key("thread_status", statuses, None, "what shows the status of a thread", _OWN, "assistant", "slack"),
-        Key("thread_status_text", Text(), None, "its text", _OWN, "is thinking...", "slack"),
-        Key("phone_number_id", Text(), None, "the bot's phone number, by its id", _OWN, "required", "whatsapp"),
-        Key("email", Text(), None, "the bot's address", _OWN, "required", "zulip"),
-        Key("number", Text(), None, "the bot's phone number", _OWN, "required", "signal"),
-        Key("app_id", Text(), None, "the bot's application id", _OWN, "required", "teams"),
-        Key("bot_id", Text(), None, "the bot's id in conversations", _OWN, "28:APP_ID", "teams"),
-        Key("tenant", Text(), None, "whose login service gives its tokens", _OWN, "botframework.com", "teams"),
-        Key("login_url", Url(), None, "address of the login service", _OWN, "the public cloud's", "teams"),
-        Key("client_id", Text(), None, "with it, token is CLIENT_SECRET:REFRESH_TOKEN", _OWN, "", "googlechat"),
-        Key("user", Text(), None, "users/ID of the login, to find its marks again", _OWN, "", "googlechat"),
-        Key("like", Text(), None, "the platform whose row it follows", _OWN, "sandbox", "callback, remote"),
-        Key("reactions", reactions, None, "the reaction model", _OWN, ROW, MODELS),
-        Key("typing_stop", Flag(), None, "whether typing can be ended by a call", _OWN, ROW, MODELS),
-        Key("typing_lifetime_ms", _OFF_MS, None, "how long typing lasts; 0: until ended", _OWN, ROW, MODELS),
-        Key("post_clears_typing", Flag(), None, "whether a post ends typing", _OWN, ROW, MODELS),
-        Key("typing_in", places, "all", "chats that show typing", _OWN, "", MODELS),
-    )
+def _kind(option: Option) -> Kind:
+    kinds: dict[str, Kind] = {"text": Text(), "url": Url(), "flag": Flag(), "ms": _OFF_MS}
+    return Choice(option.allowed) if option.allowed else kinds[option.kind]
 
 
 def _process() -> tuple[Key, ...]:

@@ -32,7 +32,7 @@ from actors.platforms.answers import (
 )
 from actors.platforms.emoji import is_emoji, qualified
 from actors.platforms.oauth import fetched, token_request
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
@@ -44,6 +44,10 @@ SPEC: Final = PlatformSpec(
     ids="spaces/...; -; spaces/.../messages/...",
     rules=LaneRules(reactions="add_remove", removal_needs_handle=True, typing=False, typing_lifetime_ms=0),
     base_url="https://chat.googleapis.com",
+    options=(
+        Option("client_id", "with it, token is CLIENT_SECRET:REFRESH_TOKEN"),
+        Option("user", "users/ID of the login, to find its marks again"),
+    ),
     keepalive_ms=0,
     min_change_ms=3_000,
     presentation="ends",

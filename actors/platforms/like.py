@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from actors.platforms.spec import Credentials, HttpAdapter, Options, Request, Response
+from actors.platforms.spec import NO_OPTIONS, Credentials, HttpAdapter, Option, Options, Request, Response
 from actors.presence.terms import Command, Outcome
 
 NAMES: Final = ("callback", "remote")
 DEFAULT: Final = "sandbox"
+_LIKE: Final = Option("like", "the platform whose row it follows", DEFAULT)
 
 
 class LikeAdapter(HttpAdapter):
@@ -30,7 +31,8 @@ class LikeAdapter(HttpAdapter):
         if rest and like != DEFAULT:
             raise ValueError(f"{', '.join(sorted(rest))}: only where like is {DEFAULT}")
         self.like = platforms[like](rest)
-        self.spec = replace(self.like.spec, name=name, base_url=None, needs_token=False, required_options=())
+        own = (_LIKE, *platforms[DEFAULT](NO_OPTIONS).spec.options)
+        self.spec = replace(self.like.spec, name=name, base_url=None, needs_token=False, options=own)
 
     def normalise(self, emoji: str) -> str | None:
         return self.like.normalise(emoji)

@@ -34,7 +34,7 @@ from actors.platforms.answers import (
     text_at,
 )
 from actors.platforms.emoji import bare, marked
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
@@ -56,6 +56,7 @@ SPEC: Final = PlatformSpec(
         typing_in_threads=False,
     ),
     base_url=None,
+    options=(Option("user_id", "the bot's id", "asked from the server"),),
     keepalive_ms=20_000,
     min_change_ms=5_000,
     presentation="ends",

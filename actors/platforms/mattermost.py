@@ -26,7 +26,7 @@ from actors.platforms.answers import (
     text_at,
 )
 from actors.platforms.emoji_names import SHORT, named
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
@@ -37,6 +37,7 @@ SPEC: Final = PlatformSpec(
         reactions="add_remove", typing=True, typing_stop=False, typing_lifetime_ms=5_000, typing_in_threads=True
     ),
     base_url=None,
+    options=(Option("user_id", "the bot's id", "asked from the server"),),
     keepalive_ms=4_000,
     min_change_ms=700,
     concurrency=4,

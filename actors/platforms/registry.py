@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from actors.platforms.discord import DiscordAdapter
-from actors.platforms.googlechat import GoogleChatAdapter
 from actors.platforms.like import LikeAdapter
-from actors.platforms.matrix import MatrixAdapter
-from actors.platforms.mattermost import MattermostAdapter
-from actors.platforms.sandbox import SandboxAdapter
-from actors.platforms.signal import SignalAdapter
-from actors.platforms.slack import SlackAdapter
 from actors.platforms.spec import NO_OPTIONS, HttpAdapter, Options
-from actors.platforms.teams import TeamsAdapter
-from actors.platforms.telegram import TelegramAdapter
-from actors.platforms.whatsapp import WhatsappAdapter
-from actors.platforms.zulip import ZulipAdapter
 
 Maker: TypeAlias = Callable[[Options], HttpAdapter]
 
+
+def _of(path: str) -> Maker:
+    """The class at ``file.Name`` beside this file."""
+    file, _, name = path.partition(".")
+    made: Maker = getattr(import_module(f"actors.platforms.{file}"), name)
+    return made
+
+
 PLATFORMS: Final[Mapping[str, Maker]] = MappingProxyType({
-    "telegram": lambda options: TelegramAdapter(),
-    "discord": lambda options: DiscordAdapter(),
-    "slack": SlackAdapter,
-    "matrix": lambda options: MatrixAdapter(),
-    "whatsapp": lambda options: WhatsappAdapter(),
-    "mattermost": lambda options: MattermostAdapter(),
-    "zulip": lambda options: ZulipAdapter(),
-    "signal": SignalAdapter,
-    "teams": lambda options: TeamsAdapter(),
-    "googlechat": lambda options: GoogleChatAdapter(),
-    "sandbox": SandboxAdapter,
+    "telegram": _of("telegram.TelegramAdapter"),
+    "discord": _of("discord.DiscordAdapter"),
+    "slack": _of("slack.SlackAdapter"),
+    "matrix": _of("matrix.MatrixAdapter"),
+    "whatsapp": _of("whatsapp.WhatsappAdapter"),
+    "mattermost": _of("mattermost.MattermostAdapter"),
+    "zulip": _of("zulip.ZulipAdapter"),
+    "signal": _of("signal.SignalAdapter"),
+    "teams": _of("teams.TeamsAdapter"),
+    "googlechat": _of("googlechat.GoogleChatAdapter"),
+    "sandbox": _of("sandbox.SandboxAdapter"),
     "callback": lambda options: LikeAdapter("callback", options, PLATFORMS),
     "remote": lambda options: LikeAdapter("remote", options, PLATFORMS),
 })  # fmt: skip

@@ -16,12 +16,17 @@ from actors.platforms.spec import (
     NO_OPTIONS,
     Credentials,
     HttpAdapter,
+    Option,
     Options,
     PlatformSpec,
     Request,
     Response,
+    whole_option,
 )
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+
+_MODELS: Final = ("replace", "add_remove", "none")
+_PLACES: Final = ("all", "direct")
 
 SPEC: Final = PlatformSpec(
     name="sandbox",
@@ -31,6 +36,13 @@ SPEC: Final = PlatformSpec(
     ),
     base_url=None,
     needs_token=False,
+    options=(
+        Option("reactions", "the reaction model", "replace", allowed=_MODELS),
+        Option("typing_stop", "whether typing can be ended by a call", "true", kind="flag"),
+        Option("typing_lifetime_ms", "how long typing lasts; 0: until ended", "5000", kind="ms"),
+        Option("post_clears_typing", "whether a post ends typing", "true", kind="flag"),
+        Option("typing_in", "chats that show typing", "all", allowed=_PLACES),
+    ),
     keepalive_ms=3_000,
     concurrency=16,
     source="actors.sandbox",
@@ -52,14 +64,14 @@ class SandboxAdapter(HttpAdapter):
     """See the module. Raises ValueError for an option that is not a value of its kind."""
 
     def __init__(self, options: Options = NO_OPTIONS) -> None:
-        lifetime_ms = _whole(options, "typing_lifetime_ms", SPEC.rules.typing_lifetime_ms)
+        lifetime_ms = whole_option(options, "typing_lifetime_ms", SPEC.rules.typing_lifetime_ms)
         rules = replace(
             SPEC.rules,
-            reactions=_one_of(options, "reactions", ("replace", "add_remove", "none")),
+            reactions=_one_of(options, "reactions", _MODELS),
             typing_stop=_flag(options, "typing_stop", True),
             typing_lifetime_ms=lifetime_ms,
         )
-        _one_of(options, "typing_in", ("all", "direct"))
+        _one_of(options, "typing_in", _PLACES)
         # A refresh must come before the indicator fades; one that lasts needs none.
         keepalive_ms = min(SPEC.keepalive_ms, lifetime_ms * 3 // 5)
         post_clears = _flag(options, "post_clears_typing", True)
@@ -110,10 +122,3 @@ def _one_of(options: Options, name: str, allowed: tuple[str, ...]) -> str:
 
 def _flag(options: Options, name: str, default: bool) -> bool:
     return _one_of(options, name, ("true", "false") if default else ("false", "true")) == "true"
-
-
-def _whole(options: Options, name: str, default: int) -> int:
-    value = options.get(name, str(default))
-    if not (value.isascii() and value.isdigit()):
-        raise ValueError(f"{name} must be a whole number, not {value!r}")
-    return int(value)

@@ -25,6 +25,7 @@ from actors.platforms.spec import (
     TYPING_OPS,
     Credentials,
     HttpAdapter,
+    Option,
     Options,
     PlatformSpec,
     Request,
@@ -43,6 +44,10 @@ SPEC: Final = PlatformSpec(
         reactions="add_remove", typing=True, typing_stop=True, typing_lifetime_ms=120_000, typing_in_threads=True
     ),
     base_url="https://slack.com/api",
+    options=(
+        Option("thread_status", "what shows the status of a thread", "assistant", allowed=("assistant", "session", "off")),
+        Option("thread_status_text", "its text", STATUS_TEXT),
+    ),
     keepalive_ms=90_000,
     min_change_ms=5_000,
     presentation="ends",

@@ -63,6 +63,20 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """A key of accounts that only this platform has. Adapters find its value in `Credentials.options`, as text."""
+
+    name: str
+    meaning: str
+    default: str = ""
+    """For people; empty: there is none."""
+    required: bool = False
+    kind: Literal["text", "url", "flag", "ms"] = "text"
+    allowed: tuple[str, ...] = ()
+    """The only values; empty: any of its kind."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlatformSpec:
     """A platform's row. Times in ms; limits as `Limit`."""
 
@@ -73,7 +87,7 @@ class PlatformSpec:
     base_url: str | None
     """None: must be configured."""
     needs_token: bool = True
-    required_options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     keepalive_ms: int = 3_000
     """Refresh interval of typing; 0: never refreshed, either because it lasts or because a refresh before its end
     does nothing."""
@@ -92,6 +106,11 @@ class PlatformSpec:
     source: str = ""
     """Where the facts come from; (R) marks a value that was chosen, not documented."""
 
+    @property
+    def required_options(self) -> tuple[str, ...]:
+        """Names of the options that an account must have."""
+        return tuple(option.name for option in self.options if option.required)
+
 
 class HttpAdapter(ABC):
     """A platform that is reached over HTTP. All methods are pure; the last four have defaults that fit most.
@@ -103,6 +122,9 @@ class HttpAdapter(ABC):
     """
 
     spec: PlatformSpec
+
+    def __init__(self, options: Options = NO_OPTIONS) -> None:  # noqa: B027 - most are alike whatever the options
+        """For an account with ``options``. Raises ValueError for a value that is not of its kind."""
 
     def normalise(self, emoji: str) -> str | None:
         """The form that is sent for ``emoji``; None: this platform cannot show it. Idempotent."""
@@ -134,3 +156,11 @@ class HttpAdapter(ABC):
         """Whether the call was refused because what `introduce` got is too old. It is then asked for again and the
         call made once more, once."""
         return False
+
+
+def whole_option(options: Options, name: str, default: int) -> int:
+    """The option ``name`` as a whole number. Raises ValueError."""
+    value = options.get(name, str(default))
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
+    return int(value)

@@ -31,7 +31,7 @@ from actors.platforms.answers import (
 )
 from actors.platforms.emoji_names import TEAMS, named
 from actors.platforms.oauth import fetched, token_request
-from actors.platforms.spec import Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
@@ -46,7 +46,12 @@ SPEC: Final = PlatformSpec(
         reactions="add_remove", typing=True, typing_stop=False, typing_lifetime_ms=3_000, typing_in_threads=False
     ),
     base_url="https://smba.trafficmanager.net/teams",
-    required_options=("app_id",),
+    options=(
+        Option("app_id", "the bot's application id", required=True),
+        Option("bot_id", "the bot's id in conversations", "28:APP_ID"),
+        Option("tenant", "whose login service gives its tokens", TENANT),
+        Option("login_url", "address of the login service", "the public cloud's", kind="url"),
+    ),
     keepalive_ms=2_500,
     min_change_ms=2_000,
     concurrency=2,

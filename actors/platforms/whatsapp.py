@@ -28,7 +28,7 @@ from actors.platforms.answers import (
     text_at,
 )
 from actors.platforms.emoji import is_emoji, qualified
-from actors.platforms.spec import Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
@@ -41,7 +41,7 @@ SPEC: Final = PlatformSpec(
         reactions="replace", typing=True, typing_stop=False, typing_lifetime_ms=25_000, typing_in_threads=False
     ),
     base_url="https://graph.facebook.com/v25.0",
-    required_options=("phone_number_id",),
+    options=(Option("phone_number_id", "the bot's phone number, by its id", required=True),),
     keepalive_ms=0,
     min_change_ms=6_000,
     presentation="ends",

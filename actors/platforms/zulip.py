@@ -7,7 +7,9 @@
   emoji; where a removal does not find it so, it is looked for among Unicode's, once (the handle says which).
 - Bodies are forms; lists in them are JSON. Codes decide, and texts only under the code BAD_REQUEST (`_TEXTS`; the
   account's language must be English). The text for a deleted message is that for one out of reach.
-- All calls of the account share 200 a minute. How long typing lives is the server's setting; 45 s is its default.
+- All calls of the account share 200 a minute. How long typing lives is the server's setting, told by its POST
+  /register; 45 s is its default, and what another server says is the option ``typing_lifetime_ms``. Typing is renewed
+  in two thirds of it at the latest.
 """
 
 from __future__ import annotations
@@ -23,7 +25,18 @@ from urllib.parse import urlencode
 from actors.platforms.answers import by_status, duration_ms, json_object, retry_after_ms, text_at
 from actors.platforms.emoji_names import ZULIP, named
 from actors.platforms.oauth import FORM
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import (
+    NO_OPTIONS,
+    TYPING_OPS,
+    Credentials,
+    HttpAdapter,
+    Option,
+    Options,
+    PlatformSpec,
+    Request,
+    Response,
+    whole_option,
+)
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
 
@@ -34,7 +47,10 @@ SPEC: Final = PlatformSpec(
         reactions="add_remove", typing=True, typing_stop=True, typing_lifetime_ms=45_000, typing_in_threads=True
     ),
     base_url=None,
-    required_options=("email",),
+    options=(
+        Option("email", "the bot's address", required=True),
+        Option("typing_lifetime_ms", "how long typing lasts; 0: until ended", "45000", kind="ms"),
+    ),
     keepalive_ms=20_000,
     min_change_ms=1_000,
     concurrency=2,
@@ -84,9 +100,14 @@ _TEXTS: Final = (
 
 
 class ZulipAdapter(HttpAdapter):
-    """See the module."""
+    """See the module. Raises ValueError for a lifetime of typing under a second."""
 
-    spec = SPEC
+    def __init__(self, options: Options = NO_OPTIONS) -> None:
+        lifetime_ms = whole_option(options, "typing_lifetime_ms", SPEC.rules.typing_lifetime_ms)
+        if lifetime_ms < 1_000:
+            raise ValueError("typing_lifetime_ms must be at least 1000")
+        rules = replace(SPEC.rules, typing_lifetime_ms=lifetime_ms)
+        self.spec = replace(SPEC, rules=rules, keepalive_ms=min(SPEC.keepalive_ms, lifetime_ms * 2 // 3))
 
     def normalise(self, emoji: str) -> str | None:
         name = named(emoji, ZULIP)

@@ -26,12 +26,12 @@ WAIT_S = 20.0
 class Process:
     """A command whose stderr and stdout are read line by line."""
 
-    def __init__(self, *args: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, *args: str, env: dict[str, str] | None = None, cwd: Path = ROOT) -> None:
         self.lines: list[str] = []
         self._new: queue.Queue[str] = queue.Queue()
         self._child = subprocess.Popen(
             [sys.executable, *args],
-            cwd=ROOT,
+            cwd=cwd,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

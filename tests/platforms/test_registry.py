@@ -1,18 +1,13 @@
-"""The registry, the rows in it, and the guide for adding a platform, which is run."""
+"""The registry and the rows in it."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-from typing import Any
-
 import pytest
 
-import actors.platforms
 from actors.platforms import answers, registry
-from actors.platforms.spec import Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, Response
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import Command, Op, Outcome, OutcomeKind
 
 
 @pytest.mark.parametrize("name", sorted(registry.PLATFORMS))
@@ -49,24 +44,6 @@ def test_no_answer_is_too_strange_for_an_outcome(name: str, body: bytes, status:
 def test_an_unknown_platform_is_named_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=rf"unknown platform 'icq'; known are {', '.join(sorted(registry.PLATFORMS))}"):
         registry.adapter("icq")
-
-
-def test_the_guide_s_example_is_a_whole_platform() -> None:
-    guide = actors.platforms.__doc__ or ""
-    found = re.search(r"complete::\n\n(.*?)\nThe line", guide, re.DOTALL)
-    assert found is not None
-    scope: dict[str, Any] = {
-        each.__name__: each for each in (PlatformSpec, LaneRules, Limit, HttpAdapter, Request, Outcome, OutcomeKind, Op)
-    }
-    scope |= {name: getattr(answers, name) for name in ("segment", "json_object", "text_at", "by_status")}
-    exec(textwrap.dedent(found.group(1)), scope)
-    adapter = scope["ExampleAdapter"]()
-    request = adapter.request(Command(Op.SET, "a/b", None, "m", "👀"), Credentials(token="t"))
-    assert request.path == "/v1/rooms/a%2Fb/messages/m/reactions/%F0%9F%91%80"
-    assert adapter.outcome(Command(Op.SET, "a"), Response(400, {}, b'{"error":"message_gone"}')) == Outcome(
-        OutcomeKind.GONE
-    )
-    assert len(guide.splitlines()) < 60
 
 
 # --- what platforms have in common ------------------------------------------------------

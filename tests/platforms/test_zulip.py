@@ -203,6 +203,15 @@ def test_other_answers_are_the_last_word() -> None:
     assert ADAPTER.follow_up(replace(REMOVE, emoji="octopus"), CREDENTIALS, ok) is None
 
 
+def test_how_long_typing_lives_is_the_server_s_and_renewing_follows_it() -> None:
+    for lifetime_ms, keepalive_ms in (("45000", 20_000), ("15000", 10_000), ("90000", 20_000)):
+        spec = ZulipAdapter({"typing_lifetime_ms": lifetime_ms}).spec
+        assert (spec.rules.typing_lifetime_ms, spec.keepalive_ms) == (int(lifetime_ms), keepalive_ms)
+    for wrong in ("0", "999", "-1", "long"):
+        with pytest.raises(ValueError, match="typing_lifetime_ms"):
+            ZulipAdapter({"typing_lifetime_ms": wrong})
+
+
 def test_indicators_take_less_than_a_third_of_the_account_s_calls() -> None:
     assert (SPEC.limits["account"].count, SPEC.limits["account"].per_ms) == (60, 60_000)
     assert SPEC.required_options == ("email",)
