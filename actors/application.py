@@ -32,6 +32,7 @@ from actors.platform_io import (
     Revive,
 )
 from actors.platforms.port import PlatformPort
+from actors.presence.breaker import Refusals
 from actors.presence.lanes import Lanes
 from actors.presence.pacing import Pacing
 from actors.presence.run import EndedRun
@@ -177,6 +178,8 @@ class Application:
         self.stopping = False
         runs = RunTable(config.policy, config.server.limits.open_runs)
         self._subscribers = Subscribers(self)
+        self._refusals: dict[tuple[str, str | None], Refusals] = {}
+        """By server, as it sees them."""
         idle_ms = max((account.idle_ms for account in config.accounts.values()), default=60_000)
         self.parts = Parts(
             accounts={account.name: self._account_io(account) for account in config.accounts.values()},
@@ -195,6 +198,7 @@ class Application:
             RetryRules(),
             account.calls.concurrency,
             key_prefix=f"{self.runtime.clock.wall_ms():x}{self.runtime.random.getrandbits(32):08x}-",
+            refusals=self._refusals.setdefault(account.route, Refusals()),
         )
         return AccountIO(
             account.name,
@@ -242,7 +246,9 @@ class Application:
         self._ledger.close()
 
     def reload(self, change: Reload) -> None:
-        """Use another configuration: credentials and limits at once, settings for runs that open from now on."""
+        """Use another configuration: credentials and limits at once, settings for runs that open from now on.
+
+        Accounts that the platform had refused are tried again, also with the credentials that they had."""
         self.config = change.config
         self.parts.router.runs.use_policies(change.config.policy)
         self.parts.router.policy_for = change.config.policy
@@ -260,6 +266,8 @@ class Application:
             held.deadline_ms = account.calls.deadline_ms
             held.typing_deadline_ms = account.calls.typing_deadline_ms
             held.lanes.change(account.limits, account.reserve, account.calls.concurrency, self.runtime.clock.now_ms())
+        stopped = {name for name, held in self.parts.accounts.items() if held.lanes.stopped}
+        for name in {*change.changed, *stopped} & change.config.accounts.keys():
             ref = self.runtime.lookup(io_key(name))
             if ref is not None:
                 ref.tell(Revive())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from actors.config_addresses import Url, environment_proxy
 from actors.config_keys import KEYS, Level
@@ -54,6 +55,12 @@ class Account:
     def spec(self) -> PlatformSpec:
         """The platform's row."""
         return self.adapter.spec
+
+    @property
+    def route(self) -> tuple[str, str | None]:
+        """Which server the calls reach, and through which proxy: where the platform sees them come from."""
+        url = self.credentials.base_url or self.spec.base_url
+        return urlsplit(url).netloc if url else self.name, self.credentials.proxy
 
 
 @dataclass(frozen=True, slots=True)

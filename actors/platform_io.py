@@ -104,7 +104,7 @@ class Posted(Message, frozen=True):
 
 
 class Revive(Message, frozen=True):
-    """The credentials have changed: an account stopped by auth may try again."""
+    """The configuration was loaded again: an account stopped by auth may try again."""
 
 
 class Wake(Message, frozen=True):

@@ -116,13 +116,17 @@ class SignalAdapter(HttpAdapter):
         told = text_at(json_object(response.body), "error")
         lowered = told.lower()
         if response.status == 400:
-            if self._number and "not registered" in lowered and self._number in told:
+            if "not registered" in lowered and self._is_ours(told):
                 return Outcome(OutcomeKind.AUTH, detail=told)
             for text, kind, scope in _TEXTS:
                 if text in lowered:
                     wait_ms = LIMIT_WAIT_MS if kind is OutcomeKind.RATE_LIMITED else None
                     return Outcome(kind, retry_after_ms=wait_ms, scope=scope, detail=told)
         return by_status(response, told)
+
+    def _is_ours(self, told: str) -> bool:
+        """Whether a text is about the bot's own number, and not about a longer one that holds it."""
+        return bool(self._number) and re.search(rf"(?<!\d){re.escape(self._number)}(?!\d)", told) is not None
 
 
 def _request(method: Literal["POST", "PUT", "DELETE"], path: str, body: Mapping[str, Any]) -> Request:

@@ -20,9 +20,9 @@ Outage: five failures in a row (transient or without an answer, no other answer 
 conversations mean the platform is down. Then one call at a time probes, after 1 s, 2 s and so on up to
 60 s, and the first answer of any other kind ends it.
 
-Refusals: platforms ban hosts that collect refused calls (Discord: 10,000 of 401, 403, 429 in 10 min). At
-half of the ceiling typing and phases stop, at four fifths everything does, until enough of them are older
-than 10 minutes.
+Refusals: platforms ban hosts that collect refused calls (Discord: 10,000 of 401, 403, 429 in 10 min), so those of all
+accounts on one server count together. At half of the ceiling typing and phases stop, at four fifths everything does,
+until enough of them are older than 10 minutes.
 """
 
 from __future__ import annotations
@@ -223,20 +223,21 @@ class Refusals:
         self._steps: deque[tuple[int, int]] = deque()
         self._sum = 0
 
-    def count(self, now_ms: int) -> None:
-        """One more."""
+    def count(self, now_ms: int) -> bool:
+        """One more. Whether it is the one with which typing and phases stop, or everything."""
         self._forget(now_ms)
         step = now_ms // _STEP_MS
         seen = self._steps.pop()[1] if self._steps and self._steps[-1][0] == step else 0
         self._steps.append((step, seen + 1))
         self._sum += 1
+        return self._ceiling > 0 and self._sum in (self._most(Rank.PHASE), self._most(Rank.TERMINAL))
 
     def wait(self, rank: Rank, now_ms: int) -> int:
         """0: calls of this rank may start. Otherwise when (ms) enough refusals are forgotten."""
         if not self._ceiling or not self._sum:
             return 0
         self._forget(now_ms)
-        excess = self._sum - (self._ceiling // 2 if rank >= Rank.PHASE else self._ceiling * 4 // 5)
+        excess = self._sum - self._most(rank)
         if excess < 0:
             return 0
         forgotten_ms = 0
@@ -251,6 +252,10 @@ class Refusals:
         """How many there were."""
         self._forget(now_ms)
         return self._sum
+
+    def _most(self, rank: Rank) -> int:
+        """With so many, calls of this rank stop."""
+        return self._ceiling // 2 if rank >= Rank.PHASE else self._ceiling * 4 // 5
 
     def _forget(self, now_ms: int) -> None:
         while self._steps and _forgotten_ms(self._steps[0][0]) <= now_ms:

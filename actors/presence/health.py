@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from actors.presence.breaker import KINDS, NEVER, REFUSALS, SHOWING, Circuits, Gate, Kind, Outage, Refusals
+from actors.presence.breaker import KINDS, NEVER, SHOWING, Circuits, Gate, Kind, Outage, Refusals
 from actors.presence.expiring import Expiring
 from actors.presence.terms import Command, Op, Outcome, OutcomeKind, Rank
 
@@ -57,6 +57,8 @@ class Verdict:
     """An outage is over."""
     opened: tuple[str, Kind] | None = None
     """This circuit has opened."""
+    paused: bool = False
+    """There are so many refused calls that some or all calls stop for a while."""
 
 
 _NOTHING: Final = Verdict()
@@ -65,12 +67,13 @@ _NOTHING: Final = Verdict()
 class Health:
     """Circuits, outage, refusals, refused emojis and dead messages of one account."""
 
-    def __init__(self, refusal_ceiling: int = REFUSALS) -> None:
+    def __init__(self, refusals: Refusals | None = None) -> None:
+        """``refusals``: those of all accounts on the same server; None: this one's own."""
         self.stopped: str | None = None
         """Why nothing is called (``auth``); None: the account works."""
         self._circuits = Circuits()
         self._outage = Outage()
-        self._refusals = Refusals(refusal_ceiling)
+        self._refusals = refusals or Refusals()
         self._emojis: Expiring[tuple[str, str], int] = Expiring(_past, CAPACITY)
         self._dead: Expiring[tuple[str, str], int] = Expiring(_past, CAPACITY)
 
@@ -113,8 +116,7 @@ class Health:
     def ended(self, call: Call, outcome: Outcome, now_ms: int) -> Verdict:
         """The answer to a call."""
         command, kind = call.command, KINDS[call.command.op]
-        if outcome.kind in _REFUSALS:
-            self._refusals.count(now_ms)
+        paused = outcome.kind in _REFUSALS and self._refusals.count(now_ms)
         if outcome.kind in _FAILURES:
             self._outage.failed(command.conversation, call.call_id, now_ms)
             self._circuits.ended(command.conversation, kind, call.call_id, answered=False)
@@ -137,7 +139,7 @@ class Health:
         stopped = outcome.kind is OutcomeKind.AUTH and self.stopped is None
         if stopped:
             self.stopped = "auth"
-        return Verdict(stopped, recovered, opened)
+        return Verdict(stopped, recovered, opened, paused)
 
     def revive(self) -> None:
         """New credentials: what the old ones were refused says nothing any more."""

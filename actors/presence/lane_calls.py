@@ -120,6 +120,8 @@ class LaneCalls:
             self._pacing.slow(now_ms)
         if verdict.stopped:
             self.counters["accounts_stopped"] += 1
+        if verdict.paused:
+            self.counters["refusal_pauses"] += 1
         self._reports += entry.end(call.command, outcome, now_ms)
         if isinstance(entry, MarkEntry) and entry.lane.dead is OutcomeKind.FORBIDDEN and outcome.scope == "message":
             self._health.bury(entry.conversation, entry.lane.message, now_ms)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from actors.presence.breaker import REFUSALS
+from actors.presence.breaker import Refusals
 from actors.presence.health import Health
 from actors.presence.lane_calls import Begin, LaneCalls
 from actors.presence.lane_table import LaneTable, MarkEntry
@@ -51,7 +51,7 @@ class Lanes:
     """The lanes of one account.
 
     ``concurrency``: calls under way at most. ``key_prefix`` makes idempotency keys unique over restarts.
-    ``refusal_ceiling``: see `breaker.Refusals`.
+    ``refusals``: see `health.Health`.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Lanes:
         concurrency: int,
         *,
         key_prefix: str = "",
-        refusal_ceiling: int = REFUSALS,
+        refusals: Refusals | None = None,
     ) -> None:
         self.account = account
         self._pacing = pacing
-        self._health = Health(refusal_ceiling)
+        self._health = Health(refusals)
         self._table = LaneTable(rules, retry, self._is_refused, key_prefix)
         self._calls = LaneCalls(self._table, pacing, self._health, concurrency)
         self._now_ms = 0
@@ -207,8 +207,8 @@ class Lanes:
 
     @property
     def counters(self) -> Counter[str]:
-        """calls_made, calls_saved, retries, rate_limited, breaker_opened, accounts_stopped, outages_ended,
-        late_answers, and ``outcome_`` with each outcome kind."""
+        """calls_made, calls_saved, retries, rate_limited, breaker_opened, accounts_stopped, refusal_pauses,
+        outages_ended, late_answers, and ``outcome_`` with each outcome kind."""
         return self._calls.counters
 
     @property

@@ -91,6 +91,7 @@ ERRORS = [
     ("Failed to send message due to untrusted identities", K.FORBIDDEN, "conversation", None),
     (f"User {USER} is not registered.", K.FORBIDDEN, "conversation", None),
     (f"User {NUMBER} is not registered.", K.AUTH, None, None),
+    (f"User {NUMBER}0 is not registered.", K.FORBIDDEN, "conversation", None),
     ("Specified account does not exist", K.AUTH, None, None),
     ("Group not found", K.FORBIDDEN, "conversation", None),
     ("User is not a group member", K.FORBIDDEN, "conversation", None),

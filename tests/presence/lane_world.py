@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from actors.presence.breaker import Refusals
 from actors.presence.lanes import Begin, Lanes
 from actors.presence.pacing import Limit, Pacing
 from actors.presence.terms import OK, LaneRules, Outcome, OutcomeKind, Rank, Report, RetryRules
@@ -20,10 +21,10 @@ def make_lanes(
     concurrency: int = 1_000,
     retry: RetryRules | None = None,
     reserve: float = 0.0,
-    refusal_ceiling: int = 10_000,
+    refusals: Refusals | None = None,
 ) -> Lanes:
     pacing = Pacing(limits or {}, reserve)
-    return Lanes("bot", rules, pacing, retry or RetryRules(), concurrency, refusal_ceiling=refusal_ceiling)
+    return Lanes("bot", rules, pacing, retry or RetryRules(), concurrency, refusals=refusals)
 
 
 def refusal(kind: str, *, retry_after_ms: int | None = None, scope: str | None = None) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from actors.presence.breaker import Refusals
 from actors.presence.lanes import Begin
 from actors.presence.pacing import Limit
 from actors.presence.terms import OK, Outcome, OutcomeKind, Rank, TypingReport
@@ -148,7 +149,7 @@ def test_half_of_the_refusals_that_a_host_survives_stop_typing_and_phases_and_mo
     def answer(begin: Begin, at_ms: int) -> Outcome:
         return refusal("rate_limited", retry_after_ms=1, scope="route")
 
-    world = World(make_lanes(refusal_ceiling=100), answer, latency_ms=1)
+    world = World(make_lanes(refusals=Refusals(100)), answer, latency_ms=1)
     for number in range(60):
         world.lanes.type_start(f"c{number}", None, number, 0)
     world.run(100)
