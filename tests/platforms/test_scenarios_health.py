@@ -232,3 +232,30 @@ def test_all_accounts_on_one_server_share_the_budget_of_refused_calls(
     assert result.counters["refusal_pauses"] == 2
     assert {call.command.op.value for call in here if call.t_ms >= 60_000} == {"set"}  # an ack may still go out
     assert [call.outcome for call in result.world.calls if call.command.conversation == "777"][:1] == ["ok"]
+
+
+# --- quotas -----------------------------------------------------------------------------
+
+SPENT = {
+    "whatsapp": answer(400, {"error": {"code": 131048, "message": "spam rate limit hit"}}),
+    "telegram": answer(429, {"ok": False, "error_code": 429, "description": "x", "parameters": {"retry_after": 3_600}}),
+    "slack": answer(429, {"ok": False, "error": "ratelimited"}, **{"Retry-After": "3600"}),
+    "discord": answer(429, {"message": "x", "retry_after": 3_600.5, "global": True}, Via="1.1 google"),
+    "matrix": answer(429, {"errcode": "M_LIMIT_EXCEEDED", "retry_after_ms": 3_600_000}),
+    "zulip": answer(429, {"result": "error", "code": "RATE_LIMIT_HIT", "retry-after": 3_600.0}),
+    "mattermost": answer(429, {}, **{"Retry-After": "3600"}),
+    "signal": answer(429, {}, **{"Retry-After": "3600"}),
+}
+
+
+@pytest.mark.parametrize("platform", SPENT)
+def test_a_quota_that_is_spent_for_an_hour_costs_a_call_of_each_kind(platform: str) -> None:
+    steps = [*run(platform, 1, 0, 50 * MINUTE_MS), *run(platform, 2, 5 * MINUTE_MS, 3 * MINUTE_MS)]
+    rules = [{"op": "*", "until_ms": 3_500_000, "response": SPENT[platform]}]
+    result = on(platform, *steps, rules=rules, until_ms=100 * MINUTE_MS)
+    soon = [call for call in result.world.calls if call.t_ms < 59 * MINUTE_MS]
+    assert 1 <= len(soon) <= 3
+    assert result.counters["rate_limited"] == len(soon)
+    assert outcomes(result)[IDS[platform][1].format(n=1)] == ("done", None)
+    assert ("mark", "ok") in made(result, 59 * MINUTE_MS)  # the result is still told
+    assert_nothing_left(result)
