@@ -1,185 +1,108 @@
-"""JSON schemas and path patterns made from the publishers' specifications in `specs`."""
+"""What platforms document of the calls that are made (`specs`), to check requests and answers with."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import jsonschema
 import yaml
 
+from actors.platforms.spec import Request
+
 SPECS = Path(__file__).parent / "specs"
-_SCALARS = {"Integer": "integer", "String": "string", "Boolean": "boolean"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One documented call. See ``specs/README.md``."""
+
+    name: str
+    described: Mapping[str, Any]
+
+    @property
+    def method(self) -> str:
+        method: str = self.described["call"].partition(" ")[0]
+        return method
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """The segments of ``path`` by name, decoded; None: it is not the path of this call."""
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/?#]+)", re.escape(self.described["call"].partition(" ")[2]))
+        found = re.fullmatch(pattern, path)
+        return None if found is None else {name: unquote(value) for name, value in found.groupdict().items()}
+
+    def check(self, request: Request, segments: Mapping[str, str]) -> None:
+        """Raises AssertionError or jsonschema.ValidationError when ``request`` is not what is documented."""
+        described = self.described
+        assert segments.keys() == described.get("path", {}).keys()
+        for name, pattern in described.get("path", {}).items():
+            assert re.search(pattern, segments[name]), f"{name} is {segments[name]!r}"
+        headers = {name.lower(): value for name, value in request.headers}
+        for name, pattern in described.get("headers", {}).items():
+            assert re.search(pattern, headers[name]), f"{name} is not {pattern}"
+        query = dict(parse_qsl(urlsplit(request.path).query, keep_blank_values=True, strict_parsing=True))
+        jsonschema.validate(query, described.get("query", {"maxProperties": 0}))
+        self._check_body(request.body, headers.get("content-type", ""))
+        assert re.search(described.get("server", "^$"), request.server or "")
+
+    def _check_body(self, body: bytes, content_type: str) -> None:
+        kind = content_type.partition(";")[0]
+        if "json" in self.described:
+            assert kind == "application/json"
+            jsonschema.validate(json.loads(body), self.described["json"])
+        elif "form" in self.described:
+            assert kind == "application/x-www-form-urlencoded"
+            form = dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True))
+            jsonschema.validate(form, self.described["form"])
+        else:
+            assert (kind, body) == ("", b"")
+
+    def check_answer(self, status: int, body: Any) -> None:
+        """Raises when the platform does not answer the call like this. ``body`` None: there is none."""
+        answers = self.described["answers"]
+        schema = answers.get(status) or answers[f"{status // 100}XX"]
+        if schema == "none":
+            assert body is None
+        else:
+            jsonschema.validate(body, schema)
+
+    def errors(self) -> list[str]:
+        """The errors that are documented (Slack)."""
+        refusal = self.described["answers"][200]["oneOf"][1]
+        found: list[str] = refusal["properties"]["error"]["enum"]
+        return found
+
+
+class Api:
+    """The documented calls of one platform."""
+
+    def __init__(self, platform: str) -> None:
+        loaded = yaml.safe_load((SPECS / f"{platform}.yaml").read_text("utf-8"))
+        self.calls = {name: Call(name, described) for name, described in loaded["calls"].items()}
+
+    def check(self, request: Request) -> tuple[str, dict[str, str]]:
+        """Which call ``request`` is, and the segments of its path, decoded. Raises when it is none."""
+        for call in self.calls.values():
+            segments = call.match(urlsplit(request.path).path)
+            if call.method == request.method and segments is not None:
+                call.check(request, segments)
+                return call.name, segments
+        raise AssertionError(f"{request.method} {request.path} is no documented call")
 
 
 @cache
-def telegram() -> dict[str, Any]:
-    """The Bot API's calls and types."""
-    loaded: dict[str, Any] = json.loads((SPECS / "telegram-bot-api.json").read_text("utf-8"))
-    return loaded
-
-
-def check_telegram(method: str, body: dict[str, Any]) -> None:
-    """Raises jsonschema.ValidationError when ``body`` is not a call of ``method``."""
-    jsonschema.validate(body, _object(telegram()["methods"][method]["fields"]))
+def api(platform: str) -> Api:
+    """The calls of ``platform``."""
+    return Api(platform)
 
 
 def telegram_emojis() -> set[str]:
     """The emojis the Bot API lists."""
-    (field,) = [f for f in telegram()["types"]["ReactionTypeEmoji"]["fields"] if f["name"] == "emoji"]
-    return set(field["values"])
-
-
-def _object(fields: list[dict[str, Any]]) -> dict[str, Any]:
-    properties = {f["name"]: _any_of(f) for f in fields}
-    required = [f["name"] for f in fields if f["required"]]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _any_of(field: dict[str, Any]) -> dict[str, Any]:
-    schema: dict[str, Any] = {"anyOf": [_type(name) for name in field["types"]]}
-    if "values" in field:
-        schema["enum"] = field["values"]
-    return schema
-
-
-def _type(name: str) -> dict[str, Any]:
-    if name in _SCALARS:
-        return {"type": _SCALARS[name]}
-    if name.startswith("Array of "):
-        return {"type": "array", "items": _type(name.removeprefix("Array of "))}
-    described = telegram()["types"][name]
-    if "subtypes" in described:
-        return {"oneOf": [_type(each) for each in described["subtypes"]]}
-    return _object(described["fields"])
-
-
-class MatrixCall:
-    """One operation of the client-server API."""
-
-    def __init__(self, file: str, path: str) -> None:
-        document = yaml.safe_load((SPECS / file).read_text("utf-8"))
-        operation = document["paths"][path]["put"]
-        self.base: str = document["servers"][0]["variables"]["basePath"]["default"]
-        self._path = path
-        self._parameters = {each["name"]: each["schema"] for each in operation["parameters"]}
-        self._body = operation["requestBody"]["content"]["application/json"]["schema"]
-
-    def check(self, target: str, body: bytes) -> dict[str, str]:
-        """Check a PUT of ``body`` to ``target``. Returns the path's parameters, decoded. Raises
-        AssertionError or jsonschema.ValidationError."""
-        pattern = self.base + re.sub(r"\{(\w+)\}", r"(?P<\1>[^/?#]+)", self._path)
-        found = re.fullmatch(pattern, target)
-        assert found is not None, f"{target} is not {self._path}"
-        values = {name: unquote(value) for name, value in found.groupdict().items()}
-        for name, schema in self._parameters.items():
-            jsonschema.validate(values[name], {k: v for k, v in schema.items() if k != "format"})
-        jsonschema.validate(json.loads(body), self._body)
-        return values
-
-
-@cache
-def matrix_send() -> MatrixCall:
-    """Send an event to a room."""
-    return MatrixCall("matrix-room-send.yaml", "/rooms/{roomId}/send/{eventType}/{txnId}")
-
-
-@cache
-def matrix_redact() -> MatrixCall:
-    """Redact an event."""
-    return MatrixCall("matrix-redaction.yaml", "/rooms/{roomId}/redact/{eventId}/{txnId}")
-
-
-@cache
-def matrix_typing() -> MatrixCall:
-    """Start or stop typing."""
-    return MatrixCall("matrix-typing.yaml", "/rooms/{roomId}/typing/{userId}")
-
-
-class DiscordApi:
-    """The calls of Discord's OpenAPI document that livesign makes."""
-
-    def __init__(self) -> None:
-        self._document: dict[str, Any] = json.loads((SPECS / "discord-rest.json").read_text("utf-8"))
-
-    def check_request(self, method: str, target: str) -> None:
-        """Raises AssertionError or jsonschema.ValidationError when this is no call of the API without a body."""
-        values, path = self._find(target)
-        operation = path[method.lower()]
-        assert "requestBody" not in operation
-        for parameter in path["parameters"]:
-            self._validate(values[parameter["name"]], parameter["schema"])
-
-    def check_answer(self, method: str, target: str, status: int, body: Any) -> None:
-        """Raises when the API does not answer the call like this."""
-        _, path = self._find(target)
-        answers = path[method.lower()]["responses"]
-        found = answers.get(str(status)) or answers[f"{status // 100}XX"]
-        while "$ref" in found:
-            found = self._at(found["$ref"])
-        if "content" in found:
-            self._validate(body, found["content"]["application/json"]["schema"])
-        else:
-            assert body is None
-
-    def _find(self, target: str) -> tuple[dict[str, str], dict[str, Any]]:
-        for path, described in self._document["paths"].items():
-            found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/?#]+)", path), target)
-            if found is not None:
-                return {name: unquote(value) for name, value in found.groupdict().items()}, described
-        raise AssertionError(f"{target} is no path of the API")
-
-    def _at(self, reference: str) -> Any:
-        found: Any = self._document
-        for part in reference.removeprefix("#/").split("/"):
-            found = found[part]
-        return found
-
-    def _validate(self, value: Any, schema: dict[str, Any]) -> None:
-        jsonschema.validate(value, {**schema, "components": self._document["components"]})
-
-
-@cache
-def discord() -> DiscordApi:
-    """Discord's REST API."""
-    return DiscordApi()
-
-
-class SlackApi:
-    """The methods of Slack's Web API that its published document knows."""
-
-    def __init__(self) -> None:
-        self._document: dict[str, Any] = json.loads((SPECS / "slack-reactions.json").read_text("utf-8"))
-
-    def check_request(self, target: str, body: dict[str, Any]) -> None:
-        """Raises AssertionError or jsonschema.ValidationError when ``body`` is no POST to ``target``."""
-        fields = [each for each in self._document["paths"][target]["post"]["parameters"] if each["in"] == "formData"]
-        schema = {
-            "type": "object",
-            "properties": {each["name"]: {"type": each["type"]} for each in fields},
-            "required": [each["name"] for each in fields if each.get("required")],
-            "additionalProperties": False,
-        }
-        jsonschema.validate(body, schema)
-
-    def errors(self, target: str) -> list[str]:
-        """The errors that the document names for this method."""
-        schema = self._document["paths"][target]["post"]["responses"]["default"]["schema"]
-        found: list[str] = schema["properties"]["error"]["enum"]
-        return found
-
-    def check_answer(self, target: str, body: dict[str, Any]) -> None:
-        """Raises when the method does not answer like this."""
-        responses = self._document["paths"][target]["post"]["responses"]
-        schema = responses["200" if body.get("ok") else "default"]["schema"]
-        jsonschema.validate(body, {**schema, "definitions": self._document["definitions"]})
-
-
-@cache
-def slack() -> SlackApi:
-    """Slack's Web API."""
-    return SlackApi()
+    reaction = api("telegram").calls["set"].described["json"]["properties"]["reaction"]["items"]
+    return set(reaction["properties"]["emoji"]["enum"])

@@ -45,7 +45,7 @@ def made(command: Command) -> tuple[str, dict[str, Any]]:
     prefix, _, method = request.path.rpartition("/")
     assert prefix == f"/bot{TOKEN}"
     body = json.loads(request.body)
-    schemas.check_telegram(method, body)
+    schemas.api("telegram").check(request)
     return method, body
 
 
