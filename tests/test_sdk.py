@@ -61,8 +61,12 @@ class Http:
             ("invalid_reaction", None),
         ),
         (
-            fake("discord.errors", "HTTPException", status=429, code=0, text="", response=Http(429, Retry_After="1.5")),
+            fake("discord.errors", "HTTPException", status=429, code=0, text="", response=Http(429, Retry_After="1.5", Via="1.1 x")),
             ("rate_limited", 1_500),
+        ),
+        (  # not from the API itself: the edge has closed the door
+            fake("discord.errors", "HTTPException", status=429, code=0, text="", response=Http(429, Retry_After="1.5")),
+            ("rate_limited", 300_000),
         ),
         (fake("discord.errors", "RateLimited", retry_after=2.5), ("rate_limited", 2_500)),
         (fake("slack_sdk.errors", "SlackApiError", response=Http(200, {"ok": False, "error": "already_reacted"})), ("already_done", None)),
