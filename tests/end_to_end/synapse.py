@@ -220,11 +220,21 @@ class Synapse:
 @cache
 def running() -> Synapse:
     """The test run's homeserver. Skips the test where there is none to be had."""
+    return _started(None)
+
+
+@cache
+def limited() -> Synapse:
+    """The test run's homeserver whose limit on marks and redactions is on: two a second, three at once."""
+    return _started({"per_second": 2, "burst_count": 3})
+
+
+def _started(limit: dict[str, float] | None) -> Synapse:
     python = os.environ.get(VARIABLE)
     if not python:
         pytest.skip(f"no Synapse: {VARIABLE} does not name the python of an environment with matrix-synapse")
     folder = Path(tempfile.mkdtemp(prefix="livesign-synapse-"))
-    server = Synapse(python, folder)
+    server = Synapse(python, folder, limit)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.stop)
     server.start()

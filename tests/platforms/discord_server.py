@@ -69,9 +69,11 @@ class Discord:
 
     def marks(self) -> list[str]:
         """Emojis on the message."""
-        message = self._router.dispatch(
-            self.backend, "GET", f"/channels/{self.channel.id}/messages/{self.message.id}", json=None
-        )
+        return self.marks_on(self.channel.id, self.message.id)
+
+    def marks_on(self, channel: int, message_id: int) -> list[str]:
+        """Emojis on a message."""
+        message = self._router.dispatch(self.backend, "GET", f"/channels/{channel}/messages/{message_id}", json=None)
         return [each["emoji"]["name"] for each in message.get("reactions", [])]
 
     def _over_limit(self, request: Recorded) -> bool:
