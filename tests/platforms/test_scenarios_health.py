@@ -121,6 +121,19 @@ def test_a_chat_that_stays_away_is_asked_less_and_less_often() -> None:
     assert len(result.world.calls) <= 2 * len(marks)
 
 
+def test_a_chat_that_has_healed_is_like_any_other() -> None:
+    refusal = telegram(403, "Forbidden: bot was kicked from the group chat")
+    minutes = (1, 11, 12, 22)
+    steps = [step for number, minute in enumerate(minutes) for step in run("telegram", number, minute * MINUTE_MS)]
+    rules = [
+        {"op": "*", "from_ms": minute * MINUTE_MS, "until_ms": minute * MINUTE_MS + 1, "response": refusal}
+        for minute in (1, 12)
+    ]
+    result = on("telegram", *steps, rules=rules, until_ms=25 * MINUTE_MS)
+    first = [made(result, minute * MINUTE_MS, minute * MINUTE_MS + 1)[0] for minute in minutes]
+    assert first == [("mark", "forbidden"), ("mark", "ok"), ("mark", "forbidden"), ("mark", "ok")]
+
+
 def test_where_the_bot_may_not_react_it_still_types_and_the_other_way_round() -> None:
     steps = [*run("discord", 1, 0, 20_000), *run("discord", 2, 30_000, 20_000)]
     marks = on("discord", *steps, rules=[{"op": "set", "response": discord(403, 50013)}], until_ms=5 * MINUTE_MS)
