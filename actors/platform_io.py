@@ -8,12 +8,12 @@ nothing: what it failed on is told again. Only if it fails on an answer time and
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from actors.complaints import Complaints
 from actors.keys import ROUTER, reaction_key, typing_key
 from actors.ledger import AccountLedger
 from actors.messages import Message
@@ -113,8 +113,6 @@ class Wake(Message, frozen=True):
 
 WAKE = Wake()
 
-log = logging.getLogger("livesign")
-
 
 @dataclass(slots=True)
 class AccountIO:
@@ -170,6 +168,7 @@ class PlatformIOActor(Actor):
         super().__init__()
         self._account = account
         self._lanes = account.lanes
+        self._complaints = Complaints(account.name)
         self._taken = 0
         """Messages taken in since calls were begun last."""
 
@@ -204,11 +203,9 @@ class PlatformIOActor(Actor):
             case CallEnded(call_id, outcome):
                 stopped = lanes.stopped
                 reports = lanes.end(call_id, outcome, now_ms)
+                self._complaints.hear(message.command, outcome, now_ms)
                 if lanes.stopped is not None and stopped is None:
-                    log.error(
-                        "account %s: the platform refuses its credentials (%s): nothing is sent for it any more. "
-                        "Correct them, then send SIGHUP or start again.", self._account.name, outcome.detail or "401",
-                    )  # fmt: skip
+                    self._complaints.stopped(outcome)
                 return reports
             case TypeStart(conversation, thread, token, forum, inbound):
                 return lanes.type_start(conversation, thread, token, now_ms, forum=forum, inbound=inbound)
