@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import gevent
 
@@ -30,6 +32,11 @@ from protocol.events import Call
 __all__ = ["BotLoop", "CallbackPort", "Submit", "call_of", "missing_functions", "needless_call"]
 
 log = logging.getLogger("livesign")
+
+_TOKEN: Final = re.compile(
+    r"\d{6,}:[\w-]{30,}|xox[a-z]-[\w-]{10,}|syt_\w{10,}|(?i:bearer|basic|bot) +[\w.~+/=-]{16,}|[\w-]{20,}\.[\w-]{6,7}\.[\w-]{25,}"
+)
+"""What tokens of platforms look like: the bot's own clients know them, and some put them into their errors."""
 
 Submit = Callable[[Callable[[], object]], object]
 """Runs a blocking job somewhere else than on the hub."""
@@ -192,7 +199,8 @@ class CallbackPort:
         what = f"{op} {type(error).__name__}"
         if what not in self._complained:
             self._complained.add(what)
-            log.warning("accounts.%s: the function for %s failed", self._account.name, op, exc_info=error)
+            text = "".join(traceback.format_exception(error)).rstrip()
+            log.warning("accounts.%s: the function for %s failed\n%s", self._account.name, op, _TOKEN.sub("***", text))
 
 
 def call_of(account: Account, command: Command, deadline_ms: int, call_id: str) -> Call:

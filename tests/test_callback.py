@@ -159,6 +159,29 @@ def test_what_a_function_says_is_the_calls_outcome(
         assert caplog.text.count("the function for set failed") == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "404 for url: https://api.telegram.org/bot110201543:{}/setMessageReaction",
+        "invalid_auth: xoxb-0123456789-{}",
+        "GET /_matrix/client/v3/sync?access_token=syt_{}",
+        "headers {{'Authorization': 'Bearer {}'}}",
+        "Authorization: Bot MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.{}",
+    ],
+)
+def test_a_token_in_an_error_of_the_bots_client_is_not_told(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    secret = "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+    bot = Bot(raises(RuntimeError(text.format(secret))))
+    with (
+        PresenceSupervisor.start(config(), callbacks=bot.sync()) as presence,
+        presence.run(conversation=5, message=7) as run,
+    ):
+        run.thinking()
+        eventually(lambda: "the function for set failed" in caplog.text, "the mistake is told")
+    assert "RuntimeError: " in caplog.text
+    assert secret not in caplog.text
+
+
 def test_a_mapper_of_the_bots_own_goes_first() -> None:
     class Nope(Exception):
         pass
