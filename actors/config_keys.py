@@ -40,6 +40,7 @@ from actors.config_values import (
 )
 from actors.platforms.registry import PLATFORMS
 from actors.platforms.spec import NO_OPTIONS, Option
+from actors.presence.limits import SCOPES
 from actors.presence.policy import DEFAULT_EMOJI, STATES
 
 
@@ -169,10 +170,7 @@ def _life() -> tuple[Key, ...]:
 
 
 def _account() -> tuple[Key, ...]:
-    limits = tuple(
-        Key(f"limits.{scope}", LimitTable(), None, f"calls per {scope}", SHARED, ROW)
-        for scope in ("account", "conversation", "route", "message")
-    )
+    limits = tuple(Key(f"limits.{scope}", LimitTable(), None, f"calls per {scope}", SHARED, ROW) for scope in SCOPES)
     return (
         *limits,
         Key("limits.reserve", Share(), 0.0, "share of each limit left to the bot's own posts", SHARED),

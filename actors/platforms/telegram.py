@@ -57,12 +57,14 @@ SPEC: Final = PlatformSpec(
     limits=MappingProxyType({
         "account": Limit(per_ms=1_000, count=25),
         "conversation": Limit(per_ms=1_000, count=3, burst=3),
+        "group.marks": Limit(per_ms=60_000, count=20),
+        "group.typing": Limit(per_ms=60_000, count=20),
     }),
     emoji_allowed=EMOJIS,
     source=(
         "core.telegram.org/bots/api 10.2: setMessageReaction, sendChatAction (5 s), ResponseParameters; "
         "texts of errors: github.com/tdlib/telegram-bot-api Client.cpp; limits are published for messages "
-        "only (core.telegram.org/bots/faq: 1/s a chat, 30/s in all): ours, keep-alive and concurrency (R)"
+        "only (core.telegram.org/bots/faq: 1/s a chat, 20/min a group, 30/s in all): ours, keep-alive and concurrency (R)"
     ),
 )  # fmt: skip
 

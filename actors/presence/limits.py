@@ -7,6 +7,7 @@ Names: ``scope`` or ``scope.ops``.
 ``conversation``   one per conversation; threads of a conversation share it
 ``route``          one per conversation and kind of call (marks, typing)
 ``message``        one per message
+``group``          one per conversation whose id begins with a minus sign: Telegram's groups
 ``account.set``    narrower: only these calls count. After the dot stands an op (``set``, ``remove``,
                    ``clear``, ``typing_start``, ``typing_stop``) or ``marks`` or ``typing``
 =================  ==========================================================================
@@ -38,7 +39,7 @@ _OPS_BY_NAME: Final[Mapping[str, frozenset[Op]]] = {
     "typing": TYPING_OPS,
     **{op.value: frozenset({op}) for op in Op},
 }
-SCOPES: Final = ("account", "conversation", "route", "message")
+SCOPES: Final = ("account", "conversation", "route", "message", "group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,15 @@ class Route(NamedTuple):
     account: tuple[Budget, ...]
     conversation: tuple[Budget, ...]
     message: tuple[Budget, ...]
+    group: tuple[Budget, ...]
     ops: str
     """The name of its route."""
     by_account: bool
     """The route is one for the account, not one per conversation."""
+
+    def budgets_of(self, conversation: str) -> tuple[Budget, ...]:
+        """All that count per conversation for this one."""
+        return self.conversation + self.group if self.group and conversation.startswith("-") else self.conversation
 
 
 def _parse(name: str) -> Iterator[tuple[str, str]]:
@@ -128,4 +134,4 @@ def _route(op: Op, budgets: list[tuple[str, str, Budget]]) -> Route:
     named = {ops: scope for scope, ops, _ in mine if ops and scope in ("account", "route")}
     ops = min(named, key=lambda name: len(_OPS_BY_NAME[name]), default=kind)
     by_account = named.get(ops) == "account"
-    return Route(of["account"], of["conversation"] + of["route"], of["message"], ops, by_account)
+    return Route(of["account"], of["conversation"] + of["route"], of["message"], of["group"], ops, by_account)

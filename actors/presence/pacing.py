@@ -1,7 +1,7 @@
 """Pacing: may this call start now, or when? A pure decision over nested budgets.
 
 Budgets
-    Named limits of account, conversation, route and message (`limits`), counted by GCRA. A call starts when
+    Named limits of account, conversation, group, route and message (`limits`), counted by GCRA. A call starts when
     every budget that covers it has a token.
 
 Blocks
@@ -92,7 +92,7 @@ class Pacing:
     def conversation_wait(self, op: Op, conversation: str, rank: Rank, now_ms: int) -> int:
         """The part of `check` that is the same for all messages of a conversation."""
         route = self._routes[op]
-        start_us = self._budgets_us(route.conversation, conversation, "", rank)
+        start_us = self._budgets_us(route.budgets_of(conversation), conversation, "", rank)
         if self._lessons:
             start_us = max(start_us, self._lessons_us(_conversation_keys(route, conversation), now_ms))
         return _wait_ms(start_us, now_ms)
@@ -109,7 +109,7 @@ class Pacing:
         route = self._routes[command.op]
         now_us = now_ms * 1_000
         self._take(route.account, "", "", now_us)
-        self._take(route.conversation, command.conversation, "", now_us)
+        self._take(route.budgets_of(command.conversation), command.conversation, "", now_us)
         if command.message is not None:
             self._take(route.message, command.conversation, command.message, now_us)
         if self._lessons:
@@ -212,7 +212,7 @@ class Pacing:
     def _usual_ms(self, op: Op, key: ScopeKey) -> int:
         """The interval of the tightest budget of a scope; 0: it has none."""
         route = self._routes[op]
-        budgets = route.conversation if key.conversation else route.account
+        budgets = route.budgets_of(key.conversation) if key.conversation else route.account
         return -(-max((budget.interval_us for budget in budgets), default=0) // 1_000)
 
     def _spacings(self, now_ms: int) -> Iterator[tuple[ScopeKey, int]]:

@@ -6,6 +6,7 @@ import pytest
 
 from actors.platforms import answers, registry
 from actors.platforms.spec import Credentials, Response
+from actors.presence.limits import SCOPES
 from actors.presence.pacing import Limit
 from actors.presence.terms import Command, Op, Outcome, OutcomeKind
 
@@ -23,7 +24,7 @@ def test_each_platform_has_a_row_that_makes_sense(name: str) -> None:
         assert 0 <= spec.keepalive_ms < spec.rules.typing_lifetime_ms
         assert 0 < spec.typing_deadline_ms <= max(3_000, spec.keepalive_ms)
     for scope, limit in spec.limits.items():
-        assert scope.partition(".")[0] in ("account", "conversation", "route", "message")
+        assert scope.partition(".")[0] in SCOPES
         assert isinstance(limit, Limit)
     if spec.emoji_allowed is not None:
         assert all(registry.adapter(name).normalise(emoji) == emoji for emoji in spec.emoji_allowed)

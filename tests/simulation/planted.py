@@ -76,7 +76,7 @@ BUGS = (
     Bug("a-block-ends-with-the-last-answer", "pacing", "actors/presence/lesson.py",
         "self.until_ms = max(self.until_ms, now_ms + retry_after_ms)", "self.until_ms = now_ms + retry_after_ms"),
     Bug("calls-in-a-chat-cost-nothing", "pacing", "actors/presence/pacing.py",
-        "        self._take(route.conversation, command.conversation, \"\", now_us)\n", ""),
+        "        self._take(route.budgets_of(command.conversation), command.conversation, \"\", now_us)\n", ""),
     Bug("the-bots-own-share-is-spent", "pacing", "actors/presence/limits.py",
         "share = round((1.0 - reserve) * 1_000_000)", "share = 1_000_000"),
     Bug("a-mark-is-not-written-before-its-call", "ledger", "actors/platform_io.py",
