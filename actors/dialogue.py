@@ -97,8 +97,6 @@ class Dialogue:
         """The router's answer, or a state for a subscriber. Never blocks."""
         if isinstance(reply, (Ack, Rejected)) and reply.id is not None:
             self.owed -= 1
-            if isinstance(reply, Rejected) and self.session is not None:
-                self.session.forget(reply.id)
         if isinstance(reply, Rejected):
             self._refuse(reply)
         else:

@@ -9,7 +9,8 @@ from typing import Any
 from actors.conversation import ConversationSupervisor, ReactionActor, TypingActor
 from actors.conversation_state import Deliver
 from actors.messages import FromClient
-from actors.platform_io import PlatformIOActor, ShowMark, TypeStart, TypeStop
+from actors.platform_io import CallEnded, PlatformIOActor, ShowMark, TypeStart, TypeStop
+from actors.presence.terms import MarkReport, TypingReport
 from actors.router import RouterActor
 from actors.runtime import Actor, ActorRef
 from actors.witness import Witness
@@ -97,7 +98,7 @@ def _place(ref: ActorRef[Any], message: Any) -> tuple[str | None, str | None]:
 
 
 def _kind(message: Any) -> str | None:
-    """The event type, or what is asked of the platform."""
+    """The event type, what is asked of the platform, or ``answer``: the platform's."""
     if isinstance(message, Deliver | FromClient):
         return str(message.event.__struct_config__.tag)
     if isinstance(message, ShowMark):
@@ -106,4 +107,6 @@ def _kind(message: Any) -> str | None:
         return "typing_start"
     if isinstance(message, TypeStop):
         return "typing_stop"
+    if isinstance(message, MarkReport | TypingReport | CallEnded):
+        return "answer"
     return None

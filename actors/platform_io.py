@@ -234,8 +234,6 @@ class PlatformIOActor(Actor):
         for report in reports:  # of wishes that ended without a call
             if isinstance(report, MarkReport):
                 self._settle_marks(report.conversation, report.message, False)
-            else:
-                self._settle_typing(report.conversation, report.thread)
         wake_at_ms = self._lanes.wake_at_ms()
         if wake_at_ms is None:
             self.cancel("wake")
@@ -281,8 +279,11 @@ class PlatformIOActor(Actor):
 
     def _report(self, reports: Sequence[Report]) -> None:
         for report in reports:
-            is_mark = isinstance(report, MarkReport)
-            key = (reaction_key if is_mark else typing_key)(self._account.name, report.conversation)
+            if isinstance(report, MarkReport):
+                key = reaction_key(self._account.name, report.conversation)
+            else:
+                key = typing_key(self._account.name, report.conversation)
+                self._settle_typing(report.conversation, report.thread)  # it may have ended with whatever was taken in
             ref = self.runtime.lookup(key)
             if ref is not None:
                 ref.tell(report)

@@ -73,11 +73,10 @@ class World:
             del self.marks[target]
         return None
 
-    def posted(self, account: str, conversation: str) -> None:
-        """The bot has posted: indicators of the conversation end where a post clears them."""
-        for place in [place for place in self.typing if place[:2] == (account, conversation)]:
-            del self.typing[place]
-        self.witness.posted(account, conversation)
+    def posted(self, account: str, conversation: str, thread: str | None) -> None:
+        """The bot has posted there, and its post ends the indicator."""
+        self.typing.pop((account, conversation, thread), None)
+        self.witness.posted(account, conversation, thread)
 
     def typing_at(self, now_ms: int) -> list[tuple[str, str, str | None]]:
         return [place for place, until_ms in self.typing.items() if until_ms > now_ms]

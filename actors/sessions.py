@@ -46,17 +46,13 @@ class Session:
         self._ids: OrderedDict[str, None] = OrderedDict()
 
     def is_repeat(self, event_id: str) -> bool:
-        """Whether the id was used before; from now on it is."""
+        """Whether the client has used this id before. What became of that event, the router knows."""
         if event_id in self._ids:
             return True
         self._ids[event_id] = None
         if len(self._ids) > REMEMBERED_IDS:
             self._ids.popitem(last=False)
         return False
-
-    def forget(self, event_id: str) -> None:
-        """The event was refused: it may come again, mended, under the same id."""
-        self._ids.pop(event_id, None)
 
     @property
     def worth_keeping(self) -> bool:

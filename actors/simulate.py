@@ -35,7 +35,7 @@ from actors.violations import violations
 from actors.witness import Witness
 from protocol import events
 from protocol.codec import DecodeError
-from protocol.events import Event, Rejected, Reply
+from protocol.events import Event, Reply
 
 SHOWN_COUNTERS = (
     "late_events", "duplicate_messages", "unknown_events", "rejected", "restarts", "parked", "repaired", "breaker_opened",
@@ -134,6 +134,8 @@ class Simulation:
         self._dead_letters = 0
         self._sessions: dict[str, Session] = {}
         self._connected: set[str] = set()
+        self._threads: dict[RunKey, str | None] = {}
+        """Where the bot replies to each run."""
         self._ports: list[ScriptedPlatform] = []
         self._queue: list[tuple[int, int, Step]] = []
         self._number = 0
@@ -254,8 +256,8 @@ class Simulation:
         session = self._sessions[client]
         repeated = what.id is not None and session.is_repeat(what.id)
         if isinstance(what, events.RunEvent | events.Alive):
-            if isinstance(what, events.Sent) and what.ok:
-                self._post(what)
+            if isinstance(what, events.RunEvent):
+                self._follow(what)
             self.app.submit(FromClient(client, what, partial(self._hear, client), repeated=repeated))
         elif isinstance(what, events.Subscribe):
             self.app.submit(Subscription(client, what, partial(self._hear, client)))
@@ -264,16 +266,18 @@ class Simulation:
         elif isinstance(what, events.Stats):
             self._hear(client, events.StatsReply(counters=self.app.counters()))
 
-    def _post(self, sent: events.Sent) -> None:
-        """The bot's own post is on the platform: where a post ends the indicator, it is off."""
-        account = sent.account or next(iter(self.config.accounts))
+    def _follow(self, event: events.RunEvent) -> None:
+        """Where the bot replies to this run. Once its post is there, the indicator is off where a post ends it."""
+        account = event.account or next(iter(self.config.accounts))
+        key = RunKey(account, event.conversation, event.run or event.message or "")
+        if isinstance(event, events.Moved):
+            self._threads[key] = event.thread
+        thread = self._threads.setdefault(key, event.thread)
         known = self.config.accounts.get(account)
-        if known is not None and known.spec.post_clears_typing:
-            self.world.posted(account, sent.conversation)
+        if isinstance(event, events.Sent) and event.ok and known is not None and known.spec.post_clears_typing:
+            self.world.posted(account, event.conversation, thread if known.spec.rules.typing_in_threads else None)
 
     def _hear(self, client: str, reply: Reply) -> None:
-        if isinstance(reply, Rejected) and reply.id is not None:
-            self._sessions[client].forget(reply.id)
         self.replies.append((self.now_ms, client, reply))
         self.witness.replied(client, reply)
 

@@ -128,9 +128,6 @@ class Telling(RunMaker):
     def _heard(self, reply: Reply) -> None:
         """In the runtime's thread."""
         if isinstance(reply, Rejected):
-            if reply.id is not None:
-                with self._lock:
-                    self._inside.session.forget(reply.id)
             log.warning("livesign rejected an event: %s: %s", reply.code, reply.detail)
 
     def _renew_s(self, opening: RunEvent) -> float:

@@ -48,5 +48,5 @@ class Witness:
     def answered(self, record: CallRecord, outcome: Outcome, applied: bool) -> None:
         """The call is over; ``applied``: it took effect."""
 
-    def posted(self, account: str, conversation: str) -> None:
+    def posted(self, account: str, conversation: str, thread: str | None) -> None:
         """The bot's own post went out, where a post ends typing."""

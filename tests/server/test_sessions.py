@@ -84,14 +84,6 @@ def test_only_the_last_ids_are_remembered() -> None:
     assert not session.is_repeat("0")
 
 
-def test_a_refused_event_has_not_used_its_id() -> None:
-    session = Session("u/bot", "bot")
-    session.is_repeat("e1")
-    session.forget("e1")
-    session.forget("never seen")
-    assert not session.is_repeat("e1")
-
-
 def test_sessions_that_nobody_can_resume_leave_nothing(sessions: Sessions) -> None:
     anonymous = sessions.join("u", None, told=False)
     anonymous.is_repeat("e1")
