@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 from actors.conversation_state import Deliver
@@ -16,10 +17,24 @@ from actors.platform_io import CallEnded, ShowMark, TypeStart, TypeStop, TypeWit
 from actors.presence.terms import Op, Outcome, OutcomeKind, Rank, TypingReport
 from actors.scripted_platform import CallRecord
 from tests.simulation.life import Life
+from tests.simulation.manners import REMEMBERED_MS
 from tests.simulation.scene import PROMPT_MS, TROUBLE_MS, Scene, typing_place
 from tests.simulation.truth import Place
 
 TYPING = (Op.TYPING_START, Op.TYPING_STOP)
+TRIES_MAX = 3
+"""So often a call for an ack or a phase is tried."""
+
+
+@dataclass(slots=True)
+class Wish:
+    """What was told to the account's actor last: a chain of marks, or a word about typing."""
+
+    what: tuple[str, ...] | str
+    rank: Rank
+    told_ms: int
+    failures: int = 0
+    """Calls for its mark that failed, one after the other."""
 
 
 class CallWatch:
@@ -32,17 +47,24 @@ class CallWatch:
         self.scope_ttl_ms: dict[str, int] = defaultdict(int)
         self.wanted_ms: dict[Place, int] = {}
         """When somebody wanted typing at this target last."""
+        self.posted_ms: dict[Place, int] = {}
+        """When a post has ended the indicator there; a late one is not heard of."""
+        self.lost: set[Place] = set()
+        """Messages of runs of which an event was lost in a crash, until the next phase."""
         self.touched: dict[Place, int] = {}
         """When the marks of a message were changed for another reason than its run."""
-        self._wishes: dict[Place, tuple[str, ...] | str] = {}
+        self._wishes: dict[Place, Wish] = {}
+        self._refused_ms: dict[tuple[str, str, str], int] = {}
+        """(account, conversation, emoji): when the platform has refused it there."""
         self._urgent: dict[str, dict[Place, int]] = defaultdict(dict)
         """Marks of ends that were told and not called for yet, since when."""
-        self._unsure: set[tuple[str, str]] = set()
+        self.unsure: set[tuple[str, str]] = set()
         """Conversations where what was told about typing was lost in a crash: it ends with its TTL."""
 
     def forget(self) -> None:
         """Another process."""
         self._wishes.clear()
+        self._refused_ms.clear()
         self._urgent.clear()
         self.scopes.clear()
 
@@ -51,12 +73,14 @@ class CallWatch:
     def told(self, account: str, message: Any) -> None:
         if type(message) is ShowMark:
             place = (account, message.conversation, message.message)
-            self._wishes[place] = message.chain
+            self._wishes[place] = Wish(message.chain, message.rank, self.scene.awake_ms)
             self._urgent[account].pop(place, None)
             if message.rank is Rank.TERMINAL and message.chain:
                 self._urgent[account][place] = self.scene.awake_ms
         elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
-            self._wishes[typing_place(account, message)] = type(message).__name__
+            self._wishes[typing_place(account, message)] = Wish(
+                type(message).__name__, Rank.TYPING, self.scene.awake_ms
+            )
         elif type(message) is TypingReport and message.token is not None and not message.called:
             self._wishes.pop(typing_place(account, message), None)  # refused at once
 
@@ -71,9 +95,11 @@ class CallWatch:
             self.scene.truth.forget_wait(account)
         if isinstance(message, Deliver):
             if key[0] == "typing":
-                self._unsure.add((key[1], key[2]))
+                self.unsure.add((key[1], key[2]))
             if message.info is not None:
-                self.touched[message.info.key[0], message.info.key[1], message.info.message] = self.scene.awake_ms
+                place = (message.info.key[0], message.info.key[1], message.info.message)
+                self.touched[place] = self.scene.awake_ms
+                self.lost.add(place)
 
     # --- calls ----------------------------------------------------------------------------------------------
 
@@ -90,8 +116,8 @@ class CallWatch:
             return
         place = (account, command.conversation, command.message)
         wish = self._wishes.get(place)
-        if isinstance(wish, tuple):
-            self._check_wish(record, wish)
+        if wish is not None:
+            self._check_wish(record, place, wish)
         life = scene.owner(place)
         if life is not None and life.ended_ms is not None:
             self._check_after_the_end(record, place, life)
@@ -117,21 +143,37 @@ class CallWatch:
     def _is_free(self, place: Place) -> bool:
         """Whether a call could be made: the mark is not there, and none is under way in this conversation."""
         wish = self._wishes.get(place)
-        met = isinstance(wish, tuple) and bool(wish) and wish[0] in self.scene.truth.marks.get(place, {})
+        met = wish is not None and bool(wish.what) and wish.what[0] in self.scene.truth.marks.get(place, {})
         return not met and not self.scene.truth.flying_in(place[0], place[1])
 
-    def _check_wish(self, record: CallRecord, wish: tuple[str, ...]) -> None:
+    def _check_wish(self, record: CallRecord, place: Place, wish: Wish) -> None:
         scene, command = self.scene, record.command
-        rules = scene.truth.accounts[record.account].spec.rules
-        if command.op is Op.SET and command.emoji not in wish and not rules.removal_needs_handle:
-            scene.problem(f"{command.emoji} is set on {command.message} while {wish} is wanted")
-        elif command.op is Op.CLEAR and wish:
-            scene.problem(f"{command.message} is cleared while {wish} is wanted")
-        elif command.op is Op.REMOVE and wish and scene.never_failed(record.account):
-            marks = scene.truth.marks.get((record.account, command.conversation, command.message), {})
+        by_handle = scene.truth.accounts[record.account].spec.rules.removal_needs_handle
+        if command.op is Op.SET and not by_handle:
+            self._check_set(record, place, wish)
+        elif command.op is Op.CLEAR and wish.what:
+            scene.problem(f"{command.message} is cleared while {wish.what} is wanted")
+        elif command.op is Op.REMOVE and wish.what and scene.never_failed(record.account):
+            marks = scene.truth.marks.get(place, {})
             newest = bool(marks) and max(marks.values()) == marks.get(command.emoji or "")
-            if newest and not any(emoji in marks and emoji != command.emoji for emoji in wish):
+            if newest and not any(emoji in marks and emoji != command.emoji for emoji in wish.what):
                 scene.problem(f"{command.emoji} is removed from {command.message} before another mark is there")
+
+    def _check_set(self, record: CallRecord, place: Place, wish: Wish) -> None:
+        scene, emoji = self.scene, record.command.emoji or ""
+        if emoji not in wish.what:
+            scene.problem(f"{emoji} is set on {place} while {wish.what} is wanted")
+        refused_ms = self._refused_ms.get((*place[:2], emoji))
+        if refused_ms is not None and refused_ms < wish.told_ms and scene.awake_ms < refused_ms + REMEMBERED_MS:
+            scene.problem(f"{emoji} is set on {place}, and was refused there {scene.awake_ms - refused_ms} ms ago")
+        if wish.rank is Rank.TERMINAL:
+            return
+        if wish.failures >= TRIES_MAX:
+            scene.problem(f"{emoji} has failed {wish.failures} times on {place}, and is tried again")
+        life = scene.owner(place)
+        marks = set(scene.truth.marks.get(place, ())) - (life.kept if life is not None else set())
+        if scene.never_failed(record.account) and len(marks) > 1:
+            scene.problem(f"{emoji} is set on {place}, which still has the marks of the change before: {marks}")
 
     def _check_after_the_end(self, record: CallRecord, place: Place, life: Life) -> None:
         scene, command, status = self.scene, record.command, life.policy.status
@@ -158,20 +200,21 @@ class CallWatch:
     def _typing_called(self, record: CallRecord) -> None:
         scene, place = self.scene, typing_place(record.account, record.command)
         wish = self._wishes.get(place)
+        word = None if wish is None else wish.what
         if record.command.op is Op.TYPING_START:
-            if wish not in (None, "TypeStart"):
-                scene.problem(f"typing is started in {place} although the last word was {wish}")
+            if word not in (None, "TypeStart"):
+                scene.problem(f"typing is started in {place} although the last word was {word}")
             if not self.may_type(place) and not scene.troubled(record.account):
                 scene.problem(f"typing is started in {place} and nobody may want it")
-        elif wish not in (None, "TypeStop"):
-            scene.problem(f"typing is stopped in {place} although the last word was {wish}")
+        elif word not in (None, "TypeStop"):
+            scene.problem(f"typing is stopped in {place} although the last word was {word}")
 
     def may_type(self, place: Place) -> bool:
         """Whether an open run or a scope may want typing at this target."""
         scene, now_ms = self.scene, self.scene.awake_ms
         account, conversation, target = place
         in_threads = scene.truth.accounts[account].spec.rules.typing_in_threads
-        if (account, conversation) in self._unsure:
+        if (account, conversation) in self.unsure:
             return True
         for (owner, where, _), (thread, started_ms) in self.scopes.items():
             if (owner, where) == (account, conversation) and f"typing {thread}" == target:
@@ -193,7 +236,7 @@ class CallWatch:
         late_ms = PROMPT_MS if prompt else ttl_ms + TROUBLE_MS  # the TTL counts from the first call, which may wait
         if life.sending:
             late_ms += life.policy.typing.sending_max_ms
-        waits = life.armed_ms < life.sign_ms and not prompt
+        waits = (life.armed_ms < life.sign_ms or life.start_failed) and not prompt
         return waits or now_ms <= max(life.sign_ms, life.armed_ms) + ttl_ms + late_ms
 
     # --- answers --------------------------------------------------------------------------------------------
@@ -203,12 +246,27 @@ class CallWatch:
         slow = scene.now_ms - record.t_ms > 300
         if outcome.kind is OutcomeKind.AUTH:
             scene.stopped.add(record.account)
+        if outcome.kind is not OutcomeKind.OK:
+            scene.hurt.add(record.account)
         if outcome.kind is not OutcomeKind.OK or slow:
             scene.fault_ms[record.account] = scene.now_ms
             self._count_fault(record, outcome, applied, slow)
+        self._note_answer(record, outcome)
         if record.command.op is Op.TYPING_START:
             for life in scene.lives.in_conversation(record.account, record.command.conversation):
                 life.start_ended(scene.awake_ms, outcome.happened)
+
+    def _note_answer(self, record: CallRecord, outcome: Outcome) -> None:
+        command = record.command
+        wish = self._wishes.get((record.account, command.conversation, command.message))
+        if wish is not None and command.emoji in wish.what:
+            again = outcome.kind in (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
+            if again:
+                wish.failures += record.t_ms >= wish.told_ms
+            elif outcome.kind not in (OutcomeKind.RATE_LIMITED, OutcomeKind.AUTH):
+                wish.failures = 0
+        if outcome.kind is OutcomeKind.INVALID_REACTION and command.op is Op.SET:
+            self._refused_ms[record.account, command.conversation, command.emoji or ""] = self.scene.awake_ms
 
     def _count_fault(self, record: CallRecord, outcome: Outcome, applied: bool, slow: bool) -> None:
         faults, kind = self.scene.faults, outcome.kind.value

@@ -52,7 +52,7 @@ class Look:
     was: tuple[str, int] | None = None
 
 
-MOMENTS = (1_800, 9_000, 23_900, 28_000, 36_000, 55_500, 58_500, 61_500, 70_000, 86_500, 112_000)
+MOMENTS = (1_800, 9_000, 23_900, 28_000, 38_500, 55_500, 58_500, 61_500, 70_000, 86_500, 112_000)
 
 
 def looks(account: Account, policy: Policy, wall_ms: int) -> Iterator[Look]:
@@ -87,7 +87,7 @@ def _marks(status: StatusSettings, ack: bool, shown: Callable[[str], bool]) -> I
 
     yield mark(1_800, "the ack")
     yield mark(9_000, "the phase", *working(9_000, _THINK_MS))
-    for t_ms in (36_000, 55_500):
+    for t_ms in (38_500, 55_500):
         states = working(t_ms, _AGAIN_MS)
         yield mark(t_ms, "the phase" if states[0] == "thinking" else "the stall", *states)
     if status.min_change_ms <= 1_000:

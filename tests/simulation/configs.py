@@ -62,8 +62,8 @@ def other(rng: random.Random, config: Tree, number: int) -> Tree:
             account["status"] = status(rng)
         if rng.random() < 0.2 and account["platform"] == "sandbox":
             account["limits"] = limits(rng)
-        if rng.random() < 0.05 and name != "s0":
-            account["platform"] = "telegram"  # refused, unless it was one
+        if rng.random() < 0.1 and name == "s0":
+            account["platform"] = "telegram"  # an account does not change its platform: refused
     if rng.random() < 0.2 and len(tree["accounts"]) > 1:
         del tree["accounts"][rng.choice([name for name in tree["accounts"] if name != "s0"])]
     return tree

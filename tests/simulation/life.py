@@ -8,6 +8,7 @@ from actors.presence.policy import AckSettings, Policy
 from actors.presence.terms import RunKey
 from protocol import events
 from protocol.events import Event
+from tests.simulation.phase import Phase
 
 NEVER_MS = 1 << 60
 PHASES = (
@@ -53,28 +54,47 @@ class Life:
     sending: bool = False
     first_thread: str | None = None
     adopt_until_ms: int = 0
+    survived: bool = False
+    """The process that it was opened in is dead."""
     into: RunKey | None = None
     ended_ms: int | None = None
     outcome: str | None = None
     waits: bool = False
     """For a slot or for the user: nothing stalls."""
+    phase: Phase = field(init=False)
     typing_off: bool = False
     """Nothing may type for it: the user is asked."""
     typing_over: bool = False
     """It was told to be still, or its answer is out; until an explicit start."""
     typing_from_ms: int | None = None
     """Typing may begin then; None: not yet known."""
+    fresh: bool = True
+    """Nothing that may begin typing has come yet."""
     progress_ms: int = 0
     sign_ms: int = 0
     """The last sign of life that counts for typing."""
     armed_ms: int = 0
     """When the first typing call after that has ended: the TTL counts from there at the earliest."""
+    start_failed: bool = False
+    """Another call may follow the last one at once, and wait for long."""
     spans: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.phase = Phase(self.policy.status, self.opened_ms)
 
     def start_ended(self, now_ms: int, happened: bool) -> None:
         """A typing call has ended; one that failed begins anew."""
-        if self.armed_ms < self.sign_ms or not happened:
+        if self.armed_ms < self.sign_ms or self.start_failed or not happened:
             self.armed_ms = now_ms
+        self.start_failed = not happened
+
+    def must_type(self, now_ms: int, slack_ms: int) -> bool:
+        """Whether typing must be on for it now, where nothing goes wrong."""
+        begun = self.typing_from_ms is not None and now_ms >= self.typing_from_ms + slack_ms
+        lasts = now_ms < self.progress_ms + self.policy.typing.ttl_ms
+        quiet = now_ms >= self.last_ms + slack_ms
+        still = self.typing_off or self.typing_over or self.sending or self.survived
+        return begun and lasts and quiet and not still
 
     @property
     def marked(self) -> bool:
@@ -95,6 +115,7 @@ class Life:
         self.sign_ms = now_ms
         if isinstance(event, PROGRESS):
             self.progress_ms = now_ms
+        self.phase.see(event, now_ms)
         if isinstance(event, PHASES):
             self.waits = isinstance(event, events.Waiting)
             self.typing_off = isinstance(event, events.Waiting) and event.on == "user"
@@ -112,17 +133,21 @@ class Life:
             self.typing_over = True
         elif self.typing_from_ms is None and self._begins(event):
             self.typing_from_ms = now_ms + self.policy.typing.start_delay_ms
+        if isinstance(event, (events.Received, events.Progress, events.TypingStop, *PHASES)):
+            self.fresh = False
 
     def _begins(self, event: Event) -> bool:
         mode = self.policy.typing.mode
         if mode == "message":
             return isinstance(event, events.Text) and event.visible
         if mode == "thinking":
-            return isinstance(event, (*WORK, events.Progress))
+            return isinstance(event, WORK) or (self.fresh and isinstance(event, events.Progress))
         return mode == "instant"
 
     def survive(self, policy: Policy, now_ms: int, wall_ms: int) -> None:
         """Its process is dead. What the next one cannot know is forgotten; it waits for its clients."""
+        self.phase.known = False
+        self.survived = self.fresh = True
         self.holders.clear()
         self.children.clear()
         self.spans.clear()

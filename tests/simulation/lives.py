@@ -108,6 +108,8 @@ class Lives:
         life.holders.add(client)
         life.last_ms = now_ms
         life.adopt_until_ms = 0
+        if now_ms >= self.due_ms(life, "final_sent"):  # it waits for its children only
+            life.done = True
         if isinstance(event, events.Received):
             return "duplicate"
         if life.done and _ends(event) and not isinstance(event, events.Clear):

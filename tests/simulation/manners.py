@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,8 @@ REMEMBERED_MS = 86_400_000
 FORBIDDEN_MS = 600_000
 CALLS_MAX = 25
 """So many calls that went well are more than any wish needs."""
+HELD_MS = 60_000
+"""So long a call may have to wait for an account's limits."""
 PROBE_MS = 30_000
 """Where nothing is tried by itself after typing was given up: so long at least."""
 
@@ -57,8 +59,9 @@ class Manners:
         """Refused emojis and messages: since when, and until when that holds."""
         self._forbidden: dict[tuple[str, str, bool], tuple[int, int]] = {}
         self._went_well: Counter[Lane] = Counter()
-        self._failed: dict[Lane, tuple[int, int, str]] = defaultdict(lambda: (0, 0, ""))
-        """Typing targets: starts that failed in a row, when the last one did, and its key."""
+        self._happened_ms: Counter[tuple[str, str]] = Counter()
+        self._failed: dict[Lane, tuple[int, int, str, int]] = {}
+        """Typing targets: starts that failed in a row, when the last one did, its key, and when the first one was made."""
 
     # --- what happens around --------------------------------------------------------------------------------
 
@@ -75,8 +78,9 @@ class Manners:
         """Other credentials: what was forbidden may be allowed."""
         self._forbidden.clear()
 
-    def happened(self, account: str, conversation: str) -> None:
+    def happened(self, account: str, conversation: str, t_ms: int) -> None:
         """A client has told something about this conversation."""
+        self._happened_ms[account, conversation] = t_ms
         for lane in [lane for lane in self._failed if lane[:2] == (account, conversation)]:
             del self._failed[lane]
 
@@ -106,7 +110,7 @@ class Manners:
         if known is not None:
             known.settled = outcome.happened
         if command.op is Op.TYPING_START:
-            self._typing_answered(lane, command.idempotency_key, outcome, t_ms)
+            self._typing_answered(lane, record, outcome, t_ms)
         self._learn(record, outcome, t_ms)
         if outcome.happened and command.op not in TYPING:
             self._went_well[lane] += 1
@@ -149,19 +153,26 @@ class Manners:
             since_ms, until_ms = self._forbidden.get((account, command.conversation, command.op in TYPING), (0, 0))
             if since_ms + self._lag_ms < t_ms < until_ms and not (command.op is Op.SET and rules.removal_needs_handle):
                 self._problem(f"{command.op} in {command.conversation}, which was forbidden {t_ms - since_ms} ms ago")
-        failures, failed_ms, key = self._failed.get(lane, (0, 0, ""))
+        failures, failed_ms, key, first_ms = self._failed.get(lane, (0, 0, "", 0))
         typing = self._accounts()[account].policy.typing
         probe_ms = typing.probe_ms or PROBE_MS
         if command.op is not Op.TYPING_START or command.idempotency_key == key:
             return
-        if failures >= 2 * typing.start_failures and t_ms < failed_ms + probe_ms:
+        if self._accounts()[account].limits and first_ms < self._happened_ms[lane[0], lane[1]] + HELD_MS:
+            return  # what an explicit start has joined may have to wait for long
+        if failures >= 2 * typing.start_failures and failed_ms + self._lag_ms < t_ms < failed_ms + probe_ms:
             self._problem(f"typing in {lane} has failed {failures} times, and is tried {t_ms - failed_ms} ms later")
 
-    def _typing_answered(self, lane: Lane, key: str, outcome: Outcome, t_ms: int) -> None:
+    def _typing_answered(self, lane: Lane, record: CallRecord, outcome: Outcome, t_ms: int) -> None:
+        key = record.command.idempotency_key
         if outcome.happened:
             self._failed.pop(lane, None)
+        elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.BAD_REQUEST, OutcomeKind.INVALID_REACTION):
+            if self._happened_ms[lane[0], lane[1]] < record.t_ms:  # else another start may wait behind this one
+                self._failed[lane] = (1 << 20, t_ms, key, record.t_ms)
         elif outcome.kind is not OutcomeKind.RATE_LIMITED:
-            self._failed[lane] = (self._failed[lane][0] + 1, t_ms, key)
+            failures, _, _, first_ms = self._failed.get(lane, (0, 0, "", record.t_ms))
+            self._failed[lane] = (failures + 1, t_ms, key, first_ms)
 
     def _learn(self, record: CallRecord, outcome: Outcome, t_ms: int) -> None:
         """What must not be asked for again; what begins after this very moment knows it."""

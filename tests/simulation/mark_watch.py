@@ -7,18 +7,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from actors.platform_io import ShowMark
 from actors.presence.policy import Chain, StatusSettings
 from actors.presence.terms import Rank
-from protocol import events
 from protocol.events import Event
-from tests.simulation.life import Life
+from tests.simulation.life import PROGRESS, Life
 from tests.simulation.lives import Lives
 from tests.simulation.scene import Scene
 from tests.simulation.truth import Place
 
+LATE_MS = 100
 STALLS = ("stall_soft", "stall_hard")
 AT_ONCE = ("queued", *STALLS)
 """States whose marks are not debounced."""
@@ -32,13 +33,19 @@ class Asked:
     at_ms: int
     event_ms: int | None = None
     """The first event since then that may ask for another mark."""
+    last_ms: int | None = None
+    """The last one."""
+    differs_ms: int | None = None
+    """Since when the phase is another than what is shown."""
 
 
 class MarkWatch:
     """Wishes for marks against the lives of runs."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, lost: Container[Place]) -> None:
+        """``lost``: messages of runs of which an event was lost in a crash."""
         self._scene = scene
+        self._lost = lost
         self._asked: dict[Place, Asked] = {}
         self._events: dict[Place, int] = {}
 
@@ -48,14 +55,34 @@ class MarkWatch:
 
     def taken(self, event: Event) -> None:
         """The router is about to take an event in."""
-        if not isinstance(event, events.RunEvent) or isinstance(event, events.Received | events.TypingStart):
+        if not isinstance(event, PROGRESS):
             return
         life = self._scene.lives.all.get(Lives.key_of(event))
         message = event.message if life is None else life.message
         place = (event.account or "", event.conversation, message)
         asked = self._asked.setdefault(place, Asked((), -1))
+        if life is not None and life.ended_ms is None:
+            self._check_burst(life, asked, place)
+        asked.last_ms = self._scene.awake_ms
         if asked.event_ms is None:
             asked.event_ms = self._scene.awake_ms
+
+    def _check_burst(self, life: Life, asked: Asked, place: Place) -> None:
+        """However fast phases change, one of them is asked for within three debounces."""
+        scene, status = self._scene, life.policy.status
+        state = life.phase.shown
+        if state is None or not life.phase.known or not life.status or status.emoji[state] == asked.chain:
+            asked.differs_ms = None
+            return
+        if asked.differs_ms is None:
+            asked.differs_ms = asked.last_ms
+        if asked.differs_ms is None or place in self._lost or status.quiet_minutes or status.min_change_ms:
+            return
+        late_ms = scene.awake_ms - asked.differs_ms - 3 * status.debounce_ms
+        delayed = scene.awake_ms < life.opened_ms + status.start_delay_ms + 3 * status.debounce_ms
+        well = place[0] not in scene.hurt and not scene.troubled(place[0]) and not scene.lag_ms and not life.survived
+        if late_ms > LATE_MS and well and not delayed and scene.owner(place) is life:
+            scene.problem(f"{life.key} is {state}, and nobody has asked for its mark for {late_ms} ms too long")
 
     def told(self, account: str, wish: ShowMark) -> None:
         """This mark is asked for now."""
@@ -68,7 +95,7 @@ class MarkWatch:
         life = scene.owner(place)
         stall = life is not None and any(wish.chain == life.policy.status.emoji[state] for state in STALLS)
         self._asked[place] = Asked(wish.chain, now_ms, before.event_ms if stall or not wish.chain else None)
-        if scene.lag_ms or scene.troubled(account) or life is None or not wish.chain:
+        if scene.lag_ms or scene.troubled(account) or life is None or life.survived or not wish.chain:
             return
         if not life.marked:
             scene.problem(f"{wish.chain[0]} is asked for on {place}, which the gate does not let have marks")

@@ -14,7 +14,11 @@ from tests.simulation.call_watch import CallWatch
 from tests.simulation.life import Life
 from tests.simulation.run_watch import RunWatch
 from tests.simulation.scene import PROMPT_MS, Scene
+from tests.simulation.truth import Place
 from tests.simulation.worlds import LOOK_MS
+
+POST_MS = 10_000
+"""So long after a post that livesign was not told of in time the indicator is on again."""
 
 
 class RestWatch:
@@ -24,6 +28,8 @@ class RestWatch:
         self._scene = scene
         self._calls = calls
         self._runs = runs
+        self._settled: dict[Place, dict[str, int]] = {}
+        """Final marks that may stay, as long as nothing changes about them."""
 
     # --- at any time ----------------------------------------------------------------------------------------
 
@@ -33,11 +39,15 @@ class RestWatch:
             self._look_at_runs()
             self._look_at_typing()
             self._look_at_marks()
+            self._look_at_open()
+            self._look_at_ledger()
 
     def _look_at_runs(self) -> None:
         scene = self._scene
+        if self._runs.overdue:
+            scene.problem(f"nobody has answered {self._runs.overdue}")
         for life, reason in list(scene.lives.overdue(scene.awake_ms)):
-            if not scene.troubled(life.key.account):
+            if not scene.recovers(life.key.account):
                 scene.problem(f"{life.key} is still open: {reason}")
                 scene.lives.ends(life, "overdue", scene.awake_ms)
 
@@ -62,16 +72,76 @@ class RestWatch:
     def _look_at_marks(self) -> None:
         scene, now_ms = self._scene, self._scene.now_ms
         for place, marks in list(scene.truth.marks.items()):
+            if self._settled.get(place) == marks:
+                continue
             life = scene.owner(place)
             if scene.away(place[0]) or life is None or life.ended_ms is None:
                 continue
-            if place in scene.truth.left or self._stays(life, marks):
+            if place in scene.truth.left:
+                continue
+            if self._stays(life, marks):
+                self._settled[place] = dict(marks)
                 continue
             hold_ms = max(life.policy.status.done_hold_ms, life.policy.status.error_hold_ms)
             since_ms = max(life.ended_ms + scene.simulation.world.away_ms + hold_ms, scene.fault_ms[place[0]])
             if now_ms > max(since_ms, *marks.values()) + scene.patience_ms(place[0]):
                 scene.problem(f"{list(marks)} is still on {place}, {life.outcome} since {life.ended_ms} ms")
                 scene.truth.left.add(place)
+
+    def _look_at_open(self) -> None:
+        """Where nothing goes wrong, an open run's mark is that of its phase or stall, and it types while it works."""
+        scene, now_ms = self._scene, self._scene.awake_ms
+        for life in scene.lives.open.values():
+            account, conversation, _ = life.key
+            if not scene.prompt(account):
+                continue
+            rules = scene.truth.accounts[account].spec.rules
+            thread = life.thread if rules.typing_in_threads else None
+            place = (account, conversation, f"typing {thread}")
+            if rules.typing and life.must_type(now_ms, PROMPT_MS) and not self._may_rest(place):
+                scene.problem(f"{life.key} works, and nothing types in {place}")
+            self._look_at_phase(life)
+
+    def _look_at_ledger(self) -> None:
+        """Where nothing ever went wrong, the ledger has the marks that show, but for final ones that stay."""
+        scene, kept = self._scene, self._scene.simulation.ledger.kept()
+        if scene.lag_ms or scene.simulation.ledger.failed:
+            return
+        for place, marks in kept.marks.items():
+            where = (place.account, place.conversation, place.target)
+            quiet = (
+                scene.prompt(place.account) and scene.never_failed(place.account) and not scene.truth.is_flying(where)
+            )
+            life = scene.owner(where)
+            kept_marks = life.kept if life is not None else frozenset()
+            shown = set(scene.truth.marks.get(where, ()))
+            if quiet and set(marks) - kept_marks != shown - kept_marks:
+                scene.problem(f"the ledger has {set(marks)} on {where}, which shows {shown}")
+
+    def _may_rest(self, place: Place) -> bool:
+        """Whether typing is on, or there may be a reason that it is not."""
+        scene, where = self._scene, place[:2]
+        on = scene.truth.typing.get(place, 0) > scene.now_ms or scene.truth.is_flying(place)
+        lasting = not scene.truth.accounts[place[0]].spec.rules.typing_lifetime_ms
+        posted_ms = self._calls.posted_ms.get(place)
+        if posted_ms is not None and (lasting or scene.now_ms < posted_ms + POST_MS):
+            return True
+        return on or where in self._calls.unsure or scene.lives.posting.get(where, -1) >= scene.awake_ms
+
+    def _look_at_phase(self, life: Life) -> None:
+        scene, status = self._scene, life.policy.status
+        place = (life.key.account, life.key.conversation, life.message)
+        certain, state = life.phase.mark(scene.awake_ms, PROMPT_MS)
+        if not certain or not life.marked or life.done or place in self._calls.lost or status.quiet_minutes:
+            return
+        if place in scene.truth.left or scene.truth.is_flying(place) or scene.owner(place) is not life:
+            return
+        if scene.truth.accounts[place[0]].spec.rules.reactions == "none":
+            return
+        shown = [emoji for emoji in scene.truth.marks.get(place, {}) if emoji not in life.kept]
+        wanted = state if life.status and state else "queued" if life.ack else None
+        if shown != ([] if wanted is None else [status.emoji[wanted][0]]):
+            scene.problem(f"{life.key} is {wanted or 'nothing yet'}, and shows {shown}")
 
     def _stays(self, life: Life, marks: dict[str, int]) -> bool:
         """Whether the settings let these marks stay after the end."""

@@ -7,7 +7,7 @@ are there: an answer may have to wait for the ledger. What was not answered when
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ from actors.presence.terms import RunKey
 from protocol import events
 from protocol.events import Ack, Event, Rejected
 from tests.simulation.call_watch import CallWatch
-from tests.simulation.life import Life
+from tests.simulation.life import PHASES, Life
 from tests.simulation.lives import REFUSED
-from tests.simulation.scene import Scene
+from tests.simulation.scene import TROUBLE_MS, Scene
 
 OWN_REASONS = (
     "lease_expired", "run_max", "gave_up", "crashed_terminal", "shutdown", "recovered", "child_failed", "final_sent",
@@ -52,6 +52,16 @@ class RunWatch:
         self._applied: set[tuple[str, str]] = set()
         """Events that were acknowledged as taken in."""
         self._crashes: dict[Any, list[int]] = defaultdict(list)
+        self._owed: dict[tuple[str, str], int] = {}
+        """Events on which the router has failed, since when."""
+        self._drops: Counter[tuple[str, str]] = Counter()
+        """How often it has failed on them."""
+
+    @property
+    def overdue(self) -> list[tuple[str, str]]:
+        """Events that were not answered for long after the router has failed on them."""
+        late_ms = self.scene.awake_ms - TROUBLE_MS
+        return [known for known, at_ms in self._owed.items() if at_ms < late_ms]
 
     @property
     def up_to_date(self) -> bool:
@@ -59,6 +69,10 @@ class RunWatch:
         return not self._log
 
     # --- what happens ---------------------------------------------------------------------------------------
+
+    def was_applied(self, client: str, event: Event) -> bool:
+        """Whether this event was acknowledged as taken in before."""
+        return (client, event.id or "") in self._applied
 
     def taken(self, client: str, event: Event) -> None:
         """The router is about to take an event in."""
@@ -72,7 +86,9 @@ class RunWatch:
         """The router has failed on it."""
         waiting = self._waiting.get((client, event.id or ""))
         if waiting:
+            self._drops[client, event.id or ""] += 1
             self._log.remove(waiting.pop())
+            self._owed[client, event.id or ""] = self.scene.awake_ms
 
     def crashed(self, key: Any) -> None:
         self._crashes[key].append(self.scene.awake_ms)
@@ -83,6 +99,7 @@ class RunWatch:
             self.scene.problem(f"{client} gets an answer to {reply.id!r}, which it has not sent: {reply}")
             return
         waiting.popleft().reply = reply
+        self._owed.pop((client, reply.id or ""), None)
         self.judge()
 
     def ended(self, ended: EndedRun) -> None:
@@ -100,6 +117,8 @@ class RunWatch:
         """The process is gone, and ``kept`` is what its ledger has. ``forgetful``: it has failed before."""
         self.judge()
         self._log.clear()
+        self._owed.clear()
+        self._drops.clear()
         self._waiting.clear()
         lives = self.scene.lives
         for key in [key for key in self.ends if key not in kept.ended]:
@@ -143,7 +162,8 @@ class RunWatch:
                 scene.problem(f"{client}: {event} is applied twice: {result}")
             return
         if isinstance(reply, Rejected) and reply.code == "limit":  # it may come again
-            if not scene.troubled("") and not self._draining:
+            told_again = isinstance(event, events.Done | events.Error | events.Clear) and self._drops[known] == 1
+            if (told_again or not scene.troubled("")) and not self._draining:
                 scene.problem(f"{client}: {event} is refused: {reply.detail}")
             return
         expected = self._expected(taken)
@@ -170,6 +190,9 @@ class RunWatch:
             place = (event.account or "", event.conversation or "", event.message)
             self._calls.touched[place] = self.scene.awake_ms
         result = self.scene.lives.acknowledged(event, taken.client, taken.at_ms)
+        life = self.scene.lives.open.get(self.scene.lives.key_of(event))
+        if life is not None and isinstance(event, PHASES) and not life.spans:
+            self._calls.lost.discard((life.key.account, life.key.conversation, life.message))
         self._note_kept(event, taken.at_ms)
         return result
 
@@ -205,11 +228,11 @@ class RunWatch:
             reason = "child_failed"
         if reason not in OWN_REASONS:
             scene.problem(f"{life.key} ends as {ended.outcome} ({reason}) and nobody has ended it")
-        elif reason == "account removed" and life.key.account in scene.simulation.config.accounts:
-            scene.problem(f"{life.key} ends with its account, which is there")
+        elif reason == "account removed" and not scene.was_removed(life.key.account):
+            scene.problem(f"{life.key} ends with its account, which was never removed")
         elif reason == "gave_up" and not self._spent(life):
             scene.problem(f"{life.key} is given up, and its actors did not fail too often")
-        elif lives.due_ms(life, reason) > ended.ended_ms and not scene.troubled(life.key.account):
+        elif lives.due_ms(life, reason) > ended.ended_ms and not scene.recovers(life.key.account):
             scene.problem(f"{life.key} ends too soon: {reason}")
         lives.ends(life, ended.outcome, ended.ended_ms)
 

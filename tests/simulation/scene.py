@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from actors.config import Account, Config
@@ -31,6 +31,7 @@ class Scene:
         self.lag_ms = lag_ms
         self.problems: list[str] = []
         self.faults: Counter[str] = Counter()
+        self._removed: set[str] = set()
         self._config: Config | None = None
         self._known: dict[str, Account] = {}
         self.truth = Truth(self._accounts, self.problem, lag_ms)
@@ -39,10 +40,14 @@ class Scene:
         self.lives = Lives(lambda: self.context[0], lambda: self.context[1])
         self.stopped: set[str] = set()
         """Accounts that wait for other credentials."""
+        self.hurt: set[str] = set()
+        """Accounts whose platform has ever failed or refused a call."""
         self.fault_ms: Counter[str] = Counter()
         """By account, in the platforms' time."""
         self._trouble_ms: Counter[str] = Counter()
         """By account ("": all), in the host's time."""
+        self._failed_ms: dict[str, list[int]] = defaultdict(list)
+        self._host_ms = -TROUBLE_MS
 
     def problem(self, text: str) -> None:
         if len(self.problems) < PROBLEMS_MAX:
@@ -62,8 +67,13 @@ class Scene:
         """All accounts that there ever were, as they were configured last."""
         if self._config is not self.simulation.config:
             self._config = self.simulation.config
+            self._removed |= set(self._known) - set(self._config.accounts)
             self._known |= self._config.accounts
         return self._known
+
+    def was_removed(self, account: str) -> bool:
+        """Whether some configuration did not name this account any more."""
+        return account in self._accounts() and account in self._removed
 
     @property
     def context(self) -> tuple[Config, int]:
@@ -75,12 +85,14 @@ class Scene:
     def host_fault(self) -> None:
         """Something has happened to the whole process."""
         self._trouble_ms[""] = self.awake_ms + 1
+        self._host_ms = self.awake_ms
         for account in self.truth.accounts:
             self.fault_ms[account] = self.now_ms
 
     def actor_fault(self, account: str) -> None:
         """An actor of this account ("": of all) has failed."""
         self._trouble_ms[account] = self.awake_ms + 1
+        self._failed_ms[account].append(self.awake_ms)
         for name in (account,) if account else self.truth.accounts:
             self.fault_ms[name] = self.now_ms
 
@@ -94,11 +106,23 @@ class Scene:
         since_ms = max(self._trouble_ms[account], self._trouble_ms[""])
         return bool(since_ms) and self.awake_ms < since_ms + TROUBLE_MS
 
+    def recovers(self, account: str) -> bool:
+        """The same, where one failure alone is soon made good for."""
+        times_ms = [
+            at_ms for name in (account, "") for at_ms in self._failed_ms[name] if at_ms > self.awake_ms - TROUBLE_MS
+        ]
+        return len(times_ms) > 1 or max([self._host_ms, *times_ms]) > self.awake_ms - PROMPT_MS
+
     def never_failed(self, account: str) -> bool:
         """Whether neither this account's platform nor anything of ours has failed yet."""
         return not self.fault_ms[account]
 
     # --- what may be expected -------------------------------------------------------------------------------
+
+    def prompt(self, account: str) -> bool:
+        """Whether all that is wanted now must be there: nothing holds calls back, and no fault has left a trace."""
+        well = account not in self.hurt and not self.recovers(account) and not self.away(account) and not self.lag_ms
+        return well and self.unlimited(account) and self.now_ms > self.fault_ms[account] + PROMPT_MS
 
     def away(self, account: str) -> bool:
         """Whether nothing can be done about what this account shows: it was stopped, or is not configured."""

@@ -59,7 +59,7 @@ class Talk:
         return rng.randrange(8_000, 75_000)
 
     def _say(self, event: dict[str, Any], late_ms: int = 0) -> None:
-        client = self._client if self._rng.random() < 0.95 else self._rng.choice(self._clients)
+        client = self._client if self._rng.random() < 0.9 else self._rng.choice(self._clients)
         self.rows.append([self._t_ms + late_ms, {**event, **self._place}, client])
 
     def _run(self, works: int) -> None:
@@ -139,9 +139,9 @@ class Talk:
             case "lane":
                 self._say({"type": "error", "scope": "lane", **who})
             case "burst":  # phases change faster than they may be shown
-                for _ in range(rng.choice((4, 8, 20))):
-                    self._say({"type": rng.choice(("thinking", "text", "compacting")), **who})
-                    self._t_ms += rng.choice((20, 150, 400))
+                for kind in rng.choices(("thinking", "text", "compacting", "tool"), k=rng.choice((6, 16, 40))):
+                    self._say({"type": kind, **who, **({"name": rng.choice(TOOLS)} if kind == "tool" else {})})
+                    self._t_ms += rng.choice((20, 90, 190))
             case "nonsense":
                 self._say({**rng.choice(NONSENSE), "id": f"?{self._messages}", **who})
             case "again":

@@ -50,14 +50,17 @@ class Truth:
         self._starts: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
         self._waits: dict[tuple[str, ...], tuple[int, CallRecord, int]] = {}
         self._unsaid: dict[str, tuple[str, int]] = {}
+        self._handles: dict[tuple[Place, str], tuple[str, int]] = {}
+        """The handles of marks that livesign was told of, and when."""
         self._count_from_ms = 0
 
     @property
     def accounts(self) -> Mapping[str, Account]:
         return self._accounts()
 
-    def forget_calls(self) -> None:
-        """Another process: it cannot know what was counted before."""
+    def forget_calls(self, known_before_ms: int) -> None:
+        """The process is dead. The next one cannot know what was counted, nor what was not written down in time."""
+        self._handles = {key: handle for key, handle in self._handles.items() if handle[1] < known_before_ms}
         self.manners.booted()
         self._flying.clear()
         self._starts.clear()
@@ -67,7 +70,7 @@ class Truth:
     def forget_calls_counted(self, t_ms: int) -> None:
         """Other limits are in force: what was counted for the old ones, or is on its way, says nothing."""
         self._starts.clear()
-        self._count_from_ms = t_ms + self._lag_ms
+        self._count_from_ms = t_ms + self._lag_ms + (self._lag_ms > 0)
 
     def forget_wait(self, account: str) -> None:
         """An answer was lost on the way to the one who should have known it."""
@@ -96,6 +99,9 @@ class Truth:
         self._flying[lane] = (True, record)
         if t_ms >= self._count_from_ms:
             self._count(record, t_ms)
+        handle, _ = self._handles.pop((lane, command.emoji or ""), (None, 0))
+        if command.op is Op.REMOVE and handle is not None and command.handle != handle:
+            self._problem(f"{command.emoji} is removed from {lane} by {command.handle}, and has the handle {handle}")
         for key in _scopes(account, command.conversation, command.op):
             wait = self._waits.get(key)
             if wait is not None and wait[2] + self._lag_ms < t_ms < wait[0]:  # before, nobody can have heard of it
@@ -112,6 +118,8 @@ class Truth:
             self._apply(record, t_ms)
         if outcome.happened and record.command.op is Op.SET:
             self.was_set[target, record.command.emoji or ""] = t_ms
+            if self.accounts[record.account].spec.rules.removal_needs_handle and outcome.handle and not self._lag_ms:
+                self._handles[target, record.command.emoji or ""] = (outcome.handle, t_ms)
         kind = outcome.kind
         if kind is OutcomeKind.RATE_LIMITED:
             self._wait(record, outcome, t_ms)
@@ -123,14 +131,17 @@ class Truth:
         elif kind is OutcomeKind.AUTH:
             self.left.add(target)
 
+    def is_flying(self, place: Place) -> bool:
+        """Whether a call of this lane is under way."""
+        return place in self._flying
+
     def flying_in(self, account: str, conversation: str) -> bool:
         """Whether a call in this conversation is under way."""
         return any(lane[:2] == (account, conversation) for lane in self._flying)
 
-    def posted(self, account: str, conversation: str) -> None:
-        """The bot has posted: where a post clears it, nothing types any more."""
-        for place in [place for place in self.typing if place[:2] == (account, conversation)]:
-            del self.typing[place]
+    def posted(self, place: Place) -> None:
+        """The bot has posted, and that has ended the indicator there."""
+        self.typing.pop(place, None)
 
     # --- inside ---------------------------------------------------------------------------------------------
 
@@ -162,7 +173,10 @@ class Truth:
             scope, _, ops = name.partition(".")
             if ops not in ("", family, command.op.value) or (scope == "message" and command.message is None):
                 continue
-            parts = {"account": (), "conversation": (command.conversation,), "route": (command.conversation, family)}
+            if scope == "group" and not command.conversation.startswith("-"):
+                continue
+            here = command.conversation
+            parts = {"account": (), "conversation": (here,), "group": (here,), "route": (here, family)}
             where = parts.get(scope, (command.conversation, command.message or ""))
             starts = self._starts[(record.account, name, *where)]
             while starts and starts[0] <= t_ms - max(1, limit.per_ms - self._lag_ms):

@@ -22,12 +22,13 @@ from actors.scenario import Control, Step
 from actors.scripted_platform import CallRecord
 from actors.simulate import Simulation
 from actors.witness import Witness
-from protocol.events import Ack, Rejected, Reply
+from protocol.events import Ack, Rejected, Reply, RunEvent
 from tests.simulation.call_watch import CallWatch
+from tests.simulation.lives import Lives
 from tests.simulation.mark_watch import MarkWatch
 from tests.simulation.rest_watch import RestWatch
 from tests.simulation.run_watch import RunWatch
-from tests.simulation.scene import Scene
+from tests.simulation.scene import TROUBLE_MS, Scene
 from tests.simulation.worlds import LOOK_MS, World
 
 
@@ -40,6 +41,8 @@ class Watcher(Witness):
         self._lag_ms = lag_ms
         self._looked_ms = 0
         self._sent: set[tuple[str, str]] = set()
+        self._late = False
+        """The event that is sent is one of no open run."""
         self._config: Any = None
         self._simulation: Simulation
         self.scene: Scene
@@ -51,7 +54,7 @@ class Watcher(Witness):
         self._simulation = simulation
         self.scene = Scene(self.world, simulation, self._lag_ms)
         self.calls = CallWatch(self.scene)
-        self.marks = MarkWatch(self.scene)
+        self.marks = MarkWatch(self.scene, self.calls.lost)
         self.runs = RunWatch(self.scene, self.calls)
         self.rest = RestWatch(self.scene, self.calls, self.runs)
         self._configured()
@@ -75,8 +78,8 @@ class Watcher(Witness):
     def died(self) -> None:
         scene = self.scene
         scene.host_fault()
-        scene.truth.forget_calls()
         kept, forgetful = self._simulation.ledger.kept(), self._simulation.ledger.failed
+        scene.truth.forget_calls(0 if forgetful else scene.now_ms)
         self.runs.died(kept, forgetful)
         if forgetful:  # nobody will know of what it had no row for
             rows = {(place.account, place.conversation, place.target): marks for place, marks in kept.marks.items()}
@@ -93,8 +96,9 @@ class Watcher(Witness):
                 self.scene.lives.configured(self.scene.awake_ms)
             told = self._from_client(message)
             if told is not None:
+                if not self.runs.was_applied(told.session, told.event):
+                    self.marks.taken(told.event)
                 self.runs.taken(told.session, told.event)
-                self.marks.taken(told.event)
         elif isinstance(message, ShowMark):
             self.runs.judge()
             self.calls.told(key[1], message)
@@ -115,6 +119,8 @@ class Watcher(Witness):
         self.runs.crashed(key)
         self.scene.actor_fault(key[1] if isinstance(key, tuple) else "")
         self.calls.crashed(key, message)
+        if isinstance(key, tuple) and key[0] == "typing":  # what was told to it comes late
+            self.scene.truth.manners.happened(key[1], key[2], self.scene.now_ms + TROUBLE_MS)
         told = self._from_client(message) if key == ROUTER else None
         if told is not None:
             self.runs.dropped(told.session, told.event)
@@ -129,8 +135,10 @@ class Watcher(Witness):
         self.scene.truth.answered(record, outcome, applied, self.scene.now_ms)
         self.calls.answered(record, outcome, applied)
 
-    def posted(self, account: str, conversation: str) -> None:
-        self.scene.truth.posted(account, conversation)
+    def posted(self, account: str, conversation: str, thread: str | None) -> None:
+        if self._late:
+            self.calls.posted_ms[account, conversation, f"typing {thread}"] = self.scene.now_ms
+        self.scene.truth.posted((account, conversation, f"typing {thread}"))
 
     # --- runs -----------------------------------------------------------------------------------------------
 
@@ -161,10 +169,11 @@ class Watcher(Witness):
         if event.id is not None:
             self.scene.faults["event_repeated"] += (client, event.id) in self._sent
             self._sent.add((client, event.id))
+        self._late = isinstance(event, RunEvent) and Lives.key_of(event) not in self.scene.lives.open
         conversation = getattr(event, "conversation", None)
         if conversation is not None:
             manners = self.scene.truth.manners
-            manners.happened(event.account, conversation)
+            manners.happened(event.account, conversation, self.scene.now_ms)
             if getattr(event, "ok", None) and type(event).__name__ == "Sent":
                 manners.posted(event.account, conversation)
 

@@ -13,15 +13,17 @@ from tests.simulation.scripts import Row
 
 Rule = dict[str, Any]
 OUTCOMES = ("already_done", "gone", "forbidden", "invalid_reaction", "rate_limited", "transient", "bad_request", "hang")
-CRASHERS = ("reaction", "typing", "conversation", "conversation", "platform_io", "router")
+CRASHERS = ("reaction", "reaction", "typing", "typing", "conversation", "platform_io", "router")
 
 
-def rules(rng: random.Random, accounts: list[str], storm_ms: int, calls: int, badness: float) -> list[Rule]:
-    """Faults of the platform's side for about ``calls`` calls per account; ``badness`` 0 to 1."""
+def rules(rng: random.Random, rows: list[Row], accounts: list[str], storm_ms: int, badness: float) -> list[Rule]:
+    """Faults of the platforms' side, ``badness`` 0 to 1. ``rows`` say when something goes on that they can hit."""
     found: list[Rule] = []
+    calls = max(40, 2 * len(rows) // len(accounts))
     for account in accounts:
+        busy_ms = [row[0] for row in rows if row[1].get("account") == account and row[0] < storm_ms] or [0]
         base: Rule = {"account": account, "until_ms": storm_ms}
-        found += _windows(rng, base, storm_ms, badness)
+        found += _windows(rng, base, busy_ms, badness)
         found += _single(rng, base, calls, badness)
     rng.shuffle(found)
     return found
@@ -44,7 +46,7 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
         if outcome == "rate_limited":
             found.append({**rule, "nth": _numbers(rng, calls, share / 2)})
             rule["retry_after_ms"] = rng.choice((0, 900, 5_000, 40_000))
-            rule["scope"] = rng.choice(("account", "conversation", "route", None))
+            rule["scope"] = rng.choice(("account", "conversation", "route", "route", None, None))
         if outcome == "hang":
             found.append({**rule, "nth": _numbers(rng, calls, share), "applied": True})
         elif outcome == "transient":  # a typing start that failed so is taken as not made, by decision
@@ -52,43 +54,49 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
                 found.append({**rule, "op": op, "nth": _numbers(rng, calls // 3, share), "applied": True})
         found.append(rule)
     if rng.random() < 0.7 * badness:
-        found.append({**base, "nth": [rng.randrange(calls)], "outcome": "auth"})
+        found.append({**base, "nth": [rng.randrange(calls // 2)], "outcome": "auth"})
     return found
 
 
-def _windows(rng: random.Random, base: Rule, storm_ms: int, badness: float) -> list[Rule]:
+def _windows(rng: random.Random, base: Rule, busy_ms: list[int], badness: float) -> list[Rule]:
     """Times in which all is bad: outages, slow times, a platform that counts for itself."""
     found: list[Rule] = []
+    storm_ms = base["until_ms"]
     if rng.random() < badness:
-        from_ms = rng.randrange(storm_ms)
+        from_ms = rng.choice(busy_ms)
         until_ms = min(storm_ms, from_ms + rng.choice((3_000, 20_000, 120_000)))
         outcome = rng.choice(("transient", "hang", "transient"))
         rule = {**base, "from_ms": from_ms, "until_ms": until_ms, "outcome": outcome}
         found.append({**rule, "applied": True} if outcome == "hang" and rng.random() < 0.5 else rule)
-    if rng.random() < 0.5 * badness:  # a flood: answers that overlap name different times
-        from_ms = rng.randrange(storm_ms)
+    if rng.random() < 0.8 * badness:  # a flood: answers that overlap name different times
+        from_ms = rng.choice(busy_ms)
         flood = {**base, "from_ms": from_ms, "until_ms": min(storm_ms, from_ms + 4_000), "outcome": "rate_limited"}
         flood["scope"] = rng.choice(("account", "conversation"))
         found.append({**flood, "nth": [0, 3, 6], "latency_ms": 300, "retry_after_ms": 20_000})
         found.append({**flood, "latency_ms": 500, "retry_after_ms": 300})
     if rng.random() < 0.5 * badness:
-        from_ms = rng.randrange(storm_ms)
+        from_ms = rng.choice(busy_ms)
         found.append({**base, "from_ms": from_ms, "until_ms": from_ms + 30_000, "latency_ms": rng.choice((400, 4_000))})
     if rng.random() < 0.4 * badness:
         limit = {"per_ms": 1_000, "count": rng.choice((1, 3, 10)), "by": rng.choice(("account", "conversation"))}
-        from_ms = rng.randrange(storm_ms)
+        from_ms = rng.choice(busy_ms)
         found.append({**base, "from_ms": from_ms, "until_ms": min(storm_ms, from_ms + 60_000), "limit": limit})
     return found
 
 
-def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int, badness: float) -> list[Row]:
-    """Faults of our side and of the clients'. ``rows`` says where something goes on that they can hit."""
+def steps(
+    rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int, badness: float, spared: bool
+) -> list[Row]:
+    """Faults of our side and of the clients'. ``rows`` say when something goes on that they can hit; ``spared``: the
+    platforms are well, so that our own side may fail all the more."""
     found: list[Row] = []
     busy = [row for row in rows if row[0] < storm_ms - 90_000 and "account" in row[1]]
-    for _ in range(round(1 + len(rows) * 0.006 * badness)):
+    for _ in range(round(1 + len(rows) * (0.03 if spared else 0.006) * badness)):
         t_ms, event, _ = rng.choice(busy)
         found.append([t_ms + rng.choice((-100, 0, 0, 50, 1_500)), _crash(rng, event)])
-    for _ in range(int(rng.random() * (1 + badness))):
+    for _ in range(int(rng.random() * (1 + 2 * badness))):
+        found += _relapse(rng, busy)
+    for _ in range(int(rng.random() * (1 + 2.4 * badness))):
         found.append([rng.choice(busy)[0], {"type": "@crash", "actor": "ledger"}])
     for _ in range(round(rng.random() * 4 * badness * len(clients))):
         client = rng.choice(clients)
@@ -96,7 +104,7 @@ def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int
         found.append([lost_ms, "@client_lost", client])
         if rng.random() < 0.6:
             found.append([lost_ms + rng.choice((200, 8_000, 29_000, 60_000)), "@connect", client])
-    for name, chance in (("kill", 2.0), ("suspend", 1.6), ("jump", 1.6), ("shutdown", 1.6), ("leave", 1.6)):
+    for name, chance in (("kill", 3.0), ("suspend", 2.2), ("jump", 2.2), ("shutdown", 2.2), ("leave", 2.2)):
         for _ in range(int(rng.random() * (1 + chance * badness))):
             found += _host(rng, name, rng.choice(busy)[0])
     return [[max(0, min(row[0], storm_ms - 1)), *row[1:]] for row in found]
@@ -104,14 +112,34 @@ def steps(rng: random.Random, rows: list[Row], clients: list[str], storm_ms: int
 
 def _crash(rng: random.Random, event: dict[str, Any]) -> dict[str, Any]:
     crash: dict[str, Any] = {"type": "@crash", "actor": rng.choice(CRASHERS), "account": event["account"]}
-    if crash["actor"] in ("reaction", "typing", "conversation"):
+    if crash["actor"] in ("reaction", "typing"):
         crash["conversation"] = event["conversation"]
-        if rng.random() < 0.3:
-            crash["on"] = event["type"]
+        if rng.random() < 0.6:
+            crash["on"] = rng.choice((event["type"], "answer", "answer"))
     elif rng.random() < 0.5:
         del crash["account"]  # any message, not only one that names an account
     crash["times"] = rng.choice((1, 1, 1, 1, 2, 2, 8)) if crash["actor"] != "conversation" else 1
     return crash
+
+
+def _relapse(rng: random.Random, busy: list[Row]) -> list[Row]:
+    """One actor of a conversation fails time and again while much is told to it: more often than it may."""
+    row = rng.choice(busy)
+    place = (row[1]["account"], row[1]["conversation"])
+    soon = [each for each in busy if row[0] <= each[0] < row[0] + 4_000 and _place(each) == place]
+    if len(soon) < 4:
+        return []
+    crash = {
+        "type": "@crash",
+        "actor": rng.choice(("reaction", "typing")),
+        "account": place[0],
+        "conversation": place[1],
+    }
+    return [[row[0], {**crash, "times": rng.choice((4, 8, 30))}]]
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return row[1]["account"], row[1]["conversation"]
 
 
 def _host(rng: random.Random, name: str, t_ms: int) -> list[Row]:
