@@ -1,7 +1,8 @@
 """Faults that real users met, as tests: one JSON file per case, and the language they are written in.
 
 ``python -m tests.cases FILE…`` runs files of this form (without any: those of this folder) and ends with ``N passed, M
-failed``. `excluded.json` lists the cases that are out of scope or decided otherwise, with the words that decide it.
+failed``; the exit code is 0, 1 if any failed, 2 if a file is not of this form. `excluded.json` lists the cases that are out
+of scope or decided otherwise, with the words that decide it.
 
 A file holds one case, or a list of them::
 

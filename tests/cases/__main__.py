@@ -1,7 +1,8 @@
 """``python -m tests.cases [FILE…]``: run the cases of these files, without any those of this folder.
 
-The last line is ``N passed, M failed``; the exit code is 1 if any failed, 2 if a file is not of the form. With
-``--timeline`` what happened is shown for each case that failed.
+The last line is ``N passed, M failed``. The exit code is 1 if any failed, 2 if a file is not of the form: it counts as
+one that failed, and the other files are run all the same. With ``--timeline`` what happened is shown for each case that
+failed.
 """
 
 from __future__ import annotations
@@ -24,11 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", nargs="*", type=Path, help="files of cases (default: all of this folder)")
     parser.add_argument("--timeline", action="store_true", help="show what happened in each case that failed")
     options = parser.parse_args(arguments)
-    try:
-        cases = [case for path in options.file or own_files() for case in read_file(path)]
-    except WordError as error:
-        print(error, file=sys.stderr)
-        return 2
+    cases, unread = _read(options.file or own_files())
     failed = []
     for case in cases:
         try:
@@ -43,8 +40,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print("\n".join(timelines(case)))
     if failed:
         print(f"failed: {' '.join(failed)}")
-    print(f"{len(cases) - len(failed)} passed, {len(failed)} failed")
-    return 1 if failed else 0
+    print(f"{len(cases) - len(failed)} passed, {len(failed) + unread} failed")
+    return 2 if unread else 1 if failed else 0
+
+
+def _read(paths: Sequence[Path]) -> tuple[list[Case], int]:
+    """The cases of all files, and how many files could not be read; why is told at once."""
+    cases: list[Case] = []
+    unread = 0
+    for path in paths:
+        try:
+            cases += read_file(path)
+        except WordError as error:
+            print(error, file=sys.stderr)
+            unread += 1
+    return cases, unread
 
 
 def timelines(case: Case) -> Iterator[str]:

@@ -80,6 +80,8 @@ def read_file(path: Path) -> list[Case]:
         raise WordError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise WordError(f"{path}: is not JSON: {error}") from error
+    if isinstance(raw, list) and not raw:
+        raise WordError(f"{path}: holds no case")
     if isinstance(raw, dict) and "excluded" in raw:
         return []
     cases = []

@@ -140,7 +140,10 @@ def written_out(t_ms: int, word: str, args: dict[str, Any]) -> Iterator[Step]:
             raise WordError(f"{word} lacks {error.args[0]}") from None
     elif "repeat" in args:
         rest = {key: value for key, value in args.items() if key not in ("repeat", "until")}
-        for at_ms in range(t_ms, args["until"], args["repeat"]):
+        every_ms, until_ms = args["repeat"], args.get("until")
+        if not isinstance(every_ms, int) or every_ms < 1 or not isinstance(until_ms, int):
+            raise WordError(f"{word}: repeat and until are whole numbers of ms, repeat at least 1")
+        for at_ms in range(t_ms, until_ms, every_ms):
             yield at_ms, word, rest
     else:
         yield t_ms, word, args

@@ -180,7 +180,10 @@ class _Translator:
         return args
 
     def _turn(self, meaning: Word | None, args: dict[str, Any]) -> Turn:
-        name = str(args.get("m", args.get("turn", "nobody")))
+        name = args.get("m", args.get("turn", "nobody"))
+        if not isinstance(name, str | int):
+            raise WordError(f"a turn is named by text or a number, not by {name!r}")
+        name = str(name)
         account = args.get("account", args.get("platform"))
         if account not in self._settings.accounts and "account" not in args:
             account = None

@@ -41,7 +41,7 @@ class Sight(Witness):
         else:
             self._look_at_typing(record.account, command.conversation)
 
-    def posted(self, account: str, conversation: str) -> None:
+    def posted(self, account: str, conversation: str, thread: str | None) -> None:
         self._look_at_typing(account, conversation)
 
     def _look_at_typing(self, account: str, conversation: str) -> None:

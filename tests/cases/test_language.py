@@ -143,6 +143,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"script": [[0, "burst", {"chat": "T"}]]}, "burst lacks count"),
     ({"script": [["0", "begin", {}]]}, "script[0] must be [t_ms, word, arguments]"),
     ({"script": [[0, "crash_actor", {"what": "the moon"}]]}, "there is no actor 'the moon'"),
+    (
+        {"script": [[0, "message", {"m": "m1"}], [9, "text", {"m": "m1", "repeat": 0, "until": 50}]]},
+        "repeat at least 1",
+    ),
+    ({"script": [[0, "message", {"m": ["m1"]}]]}, "a turn is named by text"),
     ({"proved_by": ["tests/cases/test_language.py::test_nothing"]}, "there is no test"),
 ]
 
@@ -195,5 +200,9 @@ def test_a_file_that_is_not_of_the_form_is_refused_with_its_name(
 ) -> None:
     file = tmp_path / "cases.json"
     file.write_text(text)
-    assert main([str(file)]) == 2
-    assert str(file) in capsys.readouterr().err
+    good = tmp_path / "good.json"
+    good.write_text(json.dumps({"id": "G", "title": "good", "script": RUN, "expect": [{"rest": True}]}))
+    assert main([str(file), str(good)]) == 2
+    out, err = capsys.readouterr()
+    assert str(file) in err
+    assert out.splitlines()[-1] == "1 passed, 1 failed"
