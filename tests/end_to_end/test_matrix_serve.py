@@ -35,24 +35,36 @@ unix = "{folder}/s.sock"
 
 [ledger]
 path = "{folder}/ledger"
+
+[lease]
+adopt_ms = {adopt_ms}
 """
 
 
 class Room:
     """A room with the bot in it, a user who asks and watches, and a server that serves the bot."""
 
-    def __init__(self, homeserver: Synapse, folder: Path, settle: str = "clear") -> None:
+    def __init__(self, homeserver: Synapse, folder: Path, settle: str = "clear", adopt_ms: int = 15_000) -> None:
         self.bot: User = homeserver.register()
         self.alice: User = homeserver.register()
         self.id = self.alice.create_room(self.bot)
         self.message = self.alice.say(self.id, "please work on this")
         self.eyes = Eyes(self.alice, self.id)
         self._folder = folder
-        config = folder / "livesign.toml"
-        config.write_text(CONFIG.format(base_url=homeserver.base_url, folder=folder, settle=settle), "utf-8")
+        settings = {"base_url": homeserver.base_url, "folder": folder, "settle": settle, "adopt_ms": adopt_ms}
+        (folder / "livesign.toml").write_text(CONFIG.format(**settings), "utf-8")
+        self._serve()
+
+    def _serve(self) -> None:
+        config = self._folder / "livesign.toml"
         self.server = Process("-m", "actors", "serve", str(config), env={"BOT_TOKEN": self.bot.token})
         self.server.line_with("ready")
-        self.client = RawClient(folder / "s.sock")
+        self.client = RawClient(self._folder / "s.sock")
+
+    def serve_again(self) -> None:
+        """After the end of the server: another one, and a new connection to it."""
+        self.close()
+        self._serve()
 
     def tell(self, kind: str, **fields: object) -> None:
         self.client.send(type=kind, conversation=self.id, message=self.message, **fields)
