@@ -282,8 +282,8 @@ def test_a_daemon_that_is_killed_again_and_again_loses_nothing_and_leaves_nothin
             f"\r{dict(ways)}: {acked} events acknowledged, {watcher.total} calls, clean {clean_s:.1f} s after the end"
         )
     finally:
-        for each in (watcher, *bots):
-            each.stop.set()
+        for stop in (watcher.stop, *(bot.stop for bot in bots)):
+            stop.set()
         process.close()
 
 
