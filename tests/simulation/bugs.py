@@ -61,9 +61,6 @@ BUGS = (
     Bug("a-restarted-router-arms-no-deadlines", "supervision", "actors/router.py",
         "            self._arm(key, self._runs.deadline_ms(key))\n        for place",
         "            pass\n        for place"),
-    Bug("a-restarted-reaction-actor-arms-no-timers", "supervision", "actors/presence/reaction.py",
-        "        self._tell_again()\n        self._rearm(now_ms)",
-        "        self._tell_again()"),
     Bug("a-spent-budget-is-not-told", "supervision", "actors/conversation.py",
         "        self._state.router.tell(ConversationParked((self._state.account, "
         "self._state.conversation)))\n        self.stop()",

@@ -45,15 +45,16 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
         rule["latency_ms"] = rng.choice((0, 80, 700))
         if outcome == "rate_limited":
             found.append({**rule, "nth": _numbers(rng, calls, share / 2)})
+            rule["nth"] = _numbers(rng, calls, 1.2 * share)
             rule["retry_after_ms"] = rng.choice((0, 900, 5_000, 40_000))
-            rule["scope"] = rng.choice(("account", "conversation", "route", "route", None, None))
+            rule["scope"] = rng.choice(("account", "conversation", "route", "route", "route", None, None, None))
         if outcome == "hang":
             found.append({**rule, "nth": _numbers(rng, calls, share), "applied": True})
         elif outcome == "transient":  # a typing start that failed so is taken as not made, by decision
             for op in ("set", "remove", "clear", "typing_stop"):
                 found.append({**rule, "op": op, "nth": _numbers(rng, calls // 3, share), "applied": True})
         found.append(rule)
-    if rng.random() < 0.7 * badness:
+    if rng.random() < badness:
         found.append({**base, "nth": [rng.randrange(calls // 2)], "outcome": "auth"})
     return found
 
@@ -96,7 +97,7 @@ def steps(
         found.append([t_ms + rng.choice((-100, 0, 0, 50, 1_500)), _crash(rng, event)])
     for _ in range(int(rng.random() * (1 + 2 * badness))):
         found += _relapse(rng, busy)
-    for _ in range(int(rng.random() * (1 + 2.4 * badness))):
+    for _ in range(int(rng.random() * (1 + 4.0 * badness))):
         found.append([rng.choice(busy)[0], {"type": "@crash", "actor": "ledger"}])
     for _ in range(round(rng.random() * 4 * badness * len(clients))):
         client = rng.choice(clients)
@@ -104,7 +105,7 @@ def steps(
         found.append([lost_ms, "@client_lost", client])
         if rng.random() < 0.6:
             found.append([lost_ms + rng.choice((200, 8_000, 29_000, 60_000)), "@connect", client])
-    for name, chance in (("kill", 3.0), ("suspend", 2.2), ("jump", 2.2), ("shutdown", 2.2), ("leave", 2.2)):
+    for name, chance in (("kill", 3.4), ("suspend", 3.0), ("jump", 3.4), ("shutdown", 3.0), ("leave", 3.0)):
         for _ in range(int(rng.random() * (1 + chance * badness))):
             found += _host(rng, name, rng.choice(busy)[0])
     return [[max(0, min(row[0], storm_ms - 1)), *row[1:]] for row in found]

@@ -46,7 +46,7 @@ def make(seed: int) -> World:
     rng = random.Random(seed)
     calm = rng.random() < 0.2
     badness = 0.0 if calm else rng.choice((0.15, 0.5, 1.0))
-    size = rng.choices((4, 12, 60, 200, 1_200), (10, 35, 38, 15, 2))[0]
+    size = rng.choices((4, 12, 60, 200, 1_200), (10, 45, 35, 9, 1))[0]
     config = configs.make(rng, calm)
     accounts = list(config["accounts"])
     clients = [f"c{n}" for n in range(rng.choice((1, 2, 3, 8)))]
@@ -56,7 +56,7 @@ def make(seed: int) -> World:
     faults: list[Row] = []
     platform: Tree = {"latency_ms": rng.choice((0, 30, 120))}
     if not calm:
-        spared = rng.random() < 0.3  # what users see is watched all the more closely where the platforms are well
+        spared = rng.random() < 0.25  # what users see is watched all the more closely where the platforms are well
         faults = weather.steps(rng, rows, clients, storm_ms, badness, spared) + _reloads(rng, config, storm_ms)
         slept_ms = sum(row[1]["ms"] for row in faults if isinstance(row[1], dict) and row[1]["type"] == "@suspend")
         storm_ms += slept_ms
@@ -103,7 +103,7 @@ def _talks(rng: random.Random, config: Tree, clients: list[str], size: int, leng
     for index in range(size):
         account = rng.choice([name for name in accounts if room[name] > 0] or list(accounts))
         room[account] -= 1
-        talk = Talk(rng, account, f"v{index}", clients, rng.randrange(length_ms))
+        talk = Talk(rng, account, f"-{index}" if index % 5 == 3 else f"v{index}", clients, rng.randrange(length_ms))
         rows += talk.write(rng.choice((1, 1, 2, 4)))
     rows.sort(key=lambda row: row[0])
     return rows
