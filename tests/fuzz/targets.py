@@ -1,0 +1,81 @@
+"""The doors. Each takes bytes, and raises only where livesign has a fault."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from actors.config import load
+from actors.config_problems import ConfigError
+from actors.platforms.registry import PLATFORMS, adapter
+from actors.platforms.spec import HttpAdapter, Response
+from actors.presence.terms import Command, Op, Outcome
+from actors.scenario import ScenarioError, read
+from protocol.codec import MAX_EVENT_BYTES, Decoder, ReplyDecoder
+from protocol.errors import DecodeError
+
+ADAPTERS: Final[tuple[HttpAdapter, ...]] = tuple(adapter(name) for name in PLATFORMS)
+STATUSES: Final = (200, 204, 400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 999)
+
+
+def _fed(decoder: Decoder | ReplyDecoder, data: bytes, piece: int) -> list[object]:
+    items: list[object] = []
+    for start in range(0, len(data), piece):
+        for item in decoder.feed(data[start : start + piece]):
+            items.append(repr(item.reply()) if isinstance(item, DecodeError) else repr(item))
+        assert decoder.pending <= MAX_EVENT_BYTES + piece
+    return items
+
+
+def events(data: bytes) -> None:
+    """A client's stream: pieces change nothing, and what is left over is bounded."""
+    piece, stream = (data[0] % 32 + 1, data[1:]) if data else (1, b"")
+    whole = _fed(Decoder(), stream, len(stream) or 1)
+    assert _fed(Decoder(), stream, piece) == whole
+
+
+def replies(data: bytes) -> None:
+    """What a client hears from a server that may be anything."""
+    _fed(ReplyDecoder(), data, 64)
+
+
+def config(data: bytes) -> None:
+    """A configuration file."""
+    try:
+        tree = tomllib.loads(data.decode("utf-8", "replace"))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return
+    with suppress(ConfigError):
+        load(tree, scenario=True)
+
+
+def scenario(data: bytes) -> None:
+    """A scenario file."""
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(tree, dict):
+        with suppress(ScenarioError):
+            read(tree)
+
+
+def answers(data: bytes) -> None:
+    """What a platform, or something on the way to it, answers to a call."""
+    head, body = data[:4].ljust(4, b"\0"), data[4:]
+    op = tuple(Op)[head[1] % len(Op)]
+    message = None if op in (Op.TYPING_START, Op.TYPING_STOP) else "8"
+    command = Command(op, "7", None, message, "👀", "handle", "key")
+    headers = {"retry-after": body[:8].decode("latin-1"), "content-type": "application/json"} if head[3] % 2 else {}
+    response = Response(STATUSES[head[2] % len(STATUSES)], headers, body)
+    outcome = ADAPTERS[head[0] % len(ADAPTERS)].outcome(command, response)
+    assert isinstance(outcome, Outcome)
+    assert outcome.retry_after_ms is None or outcome.retry_after_ms >= 0
+
+
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    target.__name__: target for target in (events, replies, config, scenario, answers)
+}
