@@ -274,9 +274,9 @@ def test_a_daemon_that_is_killed_again_and_again_loses_nothing_and_leaves_nothin
         except AssertionError:
             raise AssertionError(f"still there: {shown(chat)}") from None
         clean_s = time.monotonic() - start_s
+        eventually(lambda: not left_in_ledger(tmp_path / "ledger"), "the ledger knows it, too")
         process.signal(signal.SIGTERM)
         assert process.exit_code() == 0
-        assert left_in_ledger(tmp_path / "ledger") == {"runs": 0, "marks": 0, "typing": 0}
         acked = sum(len(bot.results) for bot in bots)
         print(
             f"\r{dict(ways)}: {acked} events acknowledged, {watcher.total} calls, clean {clean_s:.1f} s after the end"
@@ -294,13 +294,11 @@ def shown(chat: ChatService) -> list[str]:
     return marks + [f"typing in {one['id']}" for one in chats if one["typing"]]
 
 
-def left_in_ledger(folder: Path) -> dict[str, int]:
-    """Rows of what may still be there."""
+def left_in_ledger(folder: Path) -> int:
+    """Rows of what may still be there. A removal that was not answered keeps its row until it is made again."""
     with closing(sqlite3.connect(folder / "ledger.db")) as connection:
-        return {
-            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("runs", "marks", "typing")
-        }
+        counts = [f"(SELECT count(*) FROM {table})" for table in ("runs", "marks", "typing")]
+        return int(connection.execute(f"SELECT {'+'.join(counts)}").fetchone()[0])
 
 
 def test_a_daemon_that_is_killed_on_a_real_homeserver_leaves_nothing_there(tmp_path: Path) -> None:
