@@ -6,7 +6,6 @@ import asyncio
 import queue
 import sys
 import threading
-import time
 import traceback
 from typing import Any
 
@@ -15,7 +14,7 @@ import pykka
 import pytest
 
 from actors.runtime import Future, HubDriver, Runtime
-from tests.runtime.stand import Recorder, Stand
+from tests.runtime.stand import Recorder, Stand, in_native_threads, native_sleep
 
 
 def test_it_is_fulfilled_once() -> None:
@@ -124,14 +123,13 @@ def test_it_wakes_threads_greenlets_of_other_hubs_and_asyncio_tasks_alike() -> N
 
         asyncio.run(wait())
 
-    threads = [threading.Thread(target=target) for target in (in_thread, in_other_hub, in_loop)]
-    for thread in threads:
-        thread.start()
-    while len(future._waiters) < 7:
-        time.sleep(0.001)
-    future.set(5)
-    for thread in threads:
-        thread.join(10)
+    def fulfil() -> None:
+        while len(future._waiters) < 7:
+            native_sleep(0.001)
+        future.set(5)
+
+    # Native ones: a patched process's threads share a hub, which must not be destroyed under them.
+    in_native_threads(in_thread, in_other_hub, in_loop, fulfil)
     assert sorted(answers) == [("greenlet", 5)] * 3 + [("task", 5)] * 3 + [("thread", 5)]
 
 
