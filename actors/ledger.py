@@ -1,21 +1,28 @@
 """What is on the platforms now, kept where a crash cannot take it: a port and its memory twin.
 
-Rows: open runs, marks (written before the call that makes them, settled after it), typing that may be on, and ended
-runs. Whoever starts on a ledger with rows cleans up after the one before (`actors.recovery`). A row is dropped as soon
-as nothing of ours is left to take back: a final mark that stays leaves the ledger once it is confirmed.
+Rows: open runs, marks (written before the call that makes them, settled after it), typing that may be on, ended
+runs, and what limits have taught. Whoever starts on a ledger with rows cleans up after the one before
+(`actors.recovery`). A row is dropped as soon as nothing of ours is left to take back: a final mark that stays leaves the
+ledger once it is confirmed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, Protocol
 
+from actors.presence.lesson import Learned
+from actors.presence.pacing import ScopeKey
 from actors.presence.terms import Command, Op, RunInfo, RunKey
 
 ENDED_MAX = 100_000
 USED_IDS_MAX = 4_096
 USED_SESSIONS_MAX = 10_000
+LEARNED_MAX = 10_000
+FORGOTTEN_MS = 1_800_000
+"""So long after a block the longest distance is forgotten."""
 
 
 class Place(NamedTuple):
@@ -41,6 +48,25 @@ class RunRow:
     """When it was opened, by the wall clock: the age of a run outlives its process."""
 
 
+class LearnedRow(NamedTuple):
+    """What a limit has taught about a scope, and when (ms, by the wall clock)."""
+
+    learned: Learned
+    wall_ms: int
+
+    def age_ms(self, wall_ms: int) -> int:
+        """How old it is; a clock that was set back makes nothing younger than new."""
+        return max(0, wall_ms - self.wall_ms)
+
+    def is_over(self, wall_ms: int) -> bool:
+        """Whether it says nothing any more."""
+        return self.age_ms(wall_ms) > max(self.learned.blocked_ms, 0) + FORGOTTEN_MS
+
+
+Scope = tuple[str, str, str, str]
+"""Account, and the three parts of a `ScopeKey`."""
+
+
 @dataclass(slots=True)
 class Contents:
     """Everything a ledger holds."""
@@ -53,6 +79,7 @@ class Contents:
     """Outcome, reason and wall clock (ms) of ended runs."""
     used: dict[str, dict[str, None]] = field(default_factory=dict)
     """By session: the ids of its events that were applied, oldest first."""
+    learned: dict[Scope, LearnedRow] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -81,6 +108,9 @@ class Ledger(Protocol):
         """Whether it was applied, in this process or an earlier one."""
         ...
 
+    def learned(self, scope: Scope, row: LearnedRow) -> None:
+        """A limit has taught this."""
+
     def after_commit(self, then: Callable[[], None]) -> None: ...
 
     def close(self) -> None: ...
@@ -104,6 +134,7 @@ class MemoryLedger:
             set(held.typing),
             held.ended,
             held.used,
+            dict(held.learned),
         )
 
     def opened(self, row: RunRow) -> None:
@@ -142,6 +173,19 @@ class MemoryLedger:
     def has_used(self, session: str, event_id: str) -> bool:
         return event_id in self._contents.used.get(session, ())
 
+    def learned(self, scope: Scope, row: LearnedRow) -> None:
+        rows = self._contents.learned
+        rows.pop(scope, None)
+        rows[scope] = row
+        for old in list(islice(rows, 2)):  # two that were looked at longest ago
+            if rows[old].is_over(row.wall_ms) or len(rows) > LEARNED_MAX:
+                self._forget_learned(old)
+            else:
+                rows[old] = rows.pop(old)
+
+    def _forget_learned(self, scope: Scope) -> None:
+        del self._contents.learned[scope]
+
     def _forget_ended(self, key: RunKey) -> None:
         del self._contents.ended[key]
 
@@ -177,6 +221,11 @@ class AccountLedger:
     def marks(self, conversation: str, message: str, shown: Mapping[str, str | None] | None) -> None:
         """These marks of ours are there, or nothing that we still have to do with."""
         self.ledger.marks(Place(self.account, conversation, message), shown or {})
+
+    def learned(self, learned: Mapping[ScopeKey, Learned], wall_ms: int) -> None:
+        """Limits have taught this just now."""
+        for scope, lesson in learned.items():
+            self.ledger.learned((self.account, *scope), LearnedRow(lesson, wall_ms))
 
     def typing_over(self, conversation: str, thread: str | None) -> None:
         """Typing is off there, or ends by itself."""

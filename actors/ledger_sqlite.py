@@ -27,7 +27,8 @@ from typing import Any
 import msgspec
 from gevent import monkey
 
-from actors.ledger import USED_IDS_MAX, Contents, MemoryLedger, Place, RunRow
+from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
+from actors.presence.lesson import Learned
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
 
@@ -44,6 +45,7 @@ _KEYS = {
     "typing": ("account", "conversation", "thread"),
     "ended": ("account", "conversation", "run"),
     "used": ("session", "event"),
+    "learned": ("account", "scope", "ops", "conversation"),
 }
 """The key columns of each table; the rest of a row is one blob."""
 Row = tuple[str, tuple[Any, ...]]
@@ -118,6 +120,14 @@ class SqliteLedger(MemoryLedger):
         super().used(session, event_id)
         self._used_number += 1
         self._note("used", (session, event_id), self._used_number)
+
+    def learned(self, scope: Scope, row: LearnedRow) -> None:
+        super().learned(scope, row)
+        self._note("learned", scope, row)
+
+    def _forget_learned(self, scope: Scope) -> None:
+        super()._forget_learned(scope)
+        self._note("learned", scope, None)
 
     def _forget_ended(self, key: RunKey) -> None:
         super()._forget_ended(key)
@@ -309,6 +319,9 @@ def _contents(connection: sqlite3.Connection) -> Contents:
     rows = connection.execute("SELECT session, event, row FROM used")
     for session, event, _ in sorted(rows, key=lambda row: int(msgspec.msgpack.decode(row[2]))):
         held.used.setdefault(session, {})[event] = None
+    for *scope, data in connection.execute("SELECT * FROM learned"):
+        learned, wall_ms = msgspec.msgpack.decode(data)
+        held.learned[tuple(scope)] = LearnedRow(Learned(*learned), wall_ms)
     _forget(connection, held)
     return held
 

@@ -204,6 +204,9 @@ class PlatformIOActor(Actor):
                 stopped = lanes.stopped
                 reports = lanes.end(call_id, outcome, now_ms)
                 self._complaints.hear(message.command, outcome, now_ms)
+                learned = lanes.take_learned(now_ms)
+                if learned:
+                    self._account.ledger.learned(learned, self.clock.wall_ms())
                 if lanes.stopped is not None and stopped is None:
                     self._complaints.stopped(outcome)
                 return reports

@@ -13,6 +13,7 @@ from dataclasses import replace
 from actors.config import Config
 from actors.ledger import Contents, Place, RunRow
 from actors.parts import Parts
+from actors.presence.pacing import ScopeKey
 from actors.presence.terms import Rank
 from actors.router_state import Adopted
 
@@ -22,6 +23,10 @@ def recover(
 ) -> None:
     """Fill lanes and run table from what the ledger has of these accounts, before any actor of theirs runs."""
     router = parts.router
+    for (name, *scope), lesson in contents.learned.items():
+        if name in accounts and not lesson.is_over(wall_ms):
+            lanes = parts.accounts[name].lanes
+            lanes.learn(ScopeKey(*scope), lesson.learned, lesson.age_ms(wall_ms), now_ms)
     for key, (outcome, reason, _) in contents.ended.items():
         if key.account in accounts:
             policy = config.policy(key.account, key.conversation)

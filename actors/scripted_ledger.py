@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.ledger import Contents, MemoryLedger, Place, RunRow
+from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
 from actors.presence.terms import RunKey
 from actors.runtime import Actor, ActorRef, Runtime
 
@@ -98,6 +98,10 @@ class ScriptedLedger(MemoryLedger):
         super().used(session, event_id)
         self._note(lambda disk: disk.used(session, event_id))
 
+    def learned(self, scope: Scope, row: LearnedRow) -> None:
+        super().learned(scope, row)
+        self._note(lambda disk: disk.learned(scope, row))
+
     def after_commit(self, then: Callable[[], None]) -> None:
         if self.busy:
             self._waiting.append(then)
@@ -138,4 +142,5 @@ def _copy(contents: Contents) -> Contents:
         set(contents.typing),
         dict(contents.ended),
         {session: dict(ids) for session, ids in contents.used.items()},
+        dict(contents.learned),
     )

@@ -37,10 +37,15 @@ class Slots:
             {place: marks for place, marks in held.marks.items() if place.account in accounts},
             {place for place in held.typing if place.account in accounts},
         )
+        own = self.own.load()
+        for scope, lesson in held.learned.items():
+            known = own.learned.get(scope)
+            if scope[0] in accounts and (known is None or known.wall_ms < lesson.wall_ms):
+                self.own.learned(scope, lesson)
         for row in mine.runs.values():
             self.own.opened(row)
         for place, marks in mine.marks.items():
-            self.own.marks(place, {**self.own.load().marks.get(place, {}), **marks})
+            self.own.marks(place, {**own.marks.get(place, {}), **marks})
         for place in mine.typing:
             self.own.typing(place, True)
         self._taken.append((ledger, mine))

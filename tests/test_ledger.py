@@ -13,13 +13,17 @@ from queue import Empty, SimpleQueue
 import pytest
 
 from actors import ledger as ledger_module
-from actors.ledger import Contents, Ledger, MemoryLedger, Place, RunRow
+from actors.ledger import Contents, LearnedRow, Ledger, MemoryLedger, Place, RunRow
 from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
+from actors.presence.lesson import Learned
+from actors.presence.pacing import ScopeKey
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
 
 KEY = RunKey("a", "c", "m1")
 PLACE = Place("a", "c", "m1")
+SCOPE = ("a", *ScopeKey("route", "marks", "c"))
+LEARNED = LearnedRow(Learned(30_000, 300, -5, 5_000), 1_700_000_000_500)
 
 
 class Hub:
@@ -60,6 +64,8 @@ def fill(ledger: Ledger) -> None:
     ledger.ended(RunKey("a", "c", "m2"), "done", "why", 1_700_000_000_000)
     for number in range(3):
         ledger.used("s", f"e{number}")
+    ledger.learned(SCOPE, LearnedRow(Learned(1, 2, 3, 4), 1_700_000_000_000))
+    ledger.learned(SCOPE, LEARNED)
 
 
 EXPECTED = Contents(
@@ -68,6 +74,7 @@ EXPECTED = Contents(
     typing={Place("a", "c", None)},
     ended={RunKey("a", "c", "m2"): ("done", "why", 1_700_000_000_000)},
     used={"s": {"e0": None, "e1": None, "e2": None}},
+    learned={SCOPE: LEARNED},
 )
 
 
@@ -198,6 +205,28 @@ def test_what_is_remembered_is_bounded_in_memory_and_on_disk(tmp_path: Path, mon
     assert [key.run for key in held.ended] == [f"m{number}" for number in range(15, 20)]
     assert len(held.used) <= 2
     assert all(len(ids) <= 3 for ids in held.used.values())
+    again.close()
+
+
+def test_what_limits_taught_is_bounded_and_goes_when_it_says_nothing_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "LEARNED_MAX", 50)
+    ledger = SqliteLedger(tmp_path, Hub())
+    most = 0
+    for number in range(1_000):
+        lesson = Learned(60_000 if number % 7 else 604_800_000, 300, 60_000, 5_000)
+        scope = ("a", *ScopeKey("conversation", "", f"c{number}"))
+        ledger.learned(scope, LearnedRow(lesson, number * 60_000))
+        most = max(most, len(ledger.load().learned))
+    assert most == 50
+    for number in range(200):
+        scope = ("a", *ScopeKey("conversation", "", f"late{number % 3}"))
+        ledger.learned(scope, LearnedRow(Learned(0, 300, 0, 5_000), 2_000_000_000 + number))
+    assert len(ledger.load().learned) == 3
+    ledger.close()
+    again = SqliteLedger(tmp_path, Hub())
+    assert again.load() == ledger.load()
     again.close()
 
 

@@ -31,7 +31,8 @@ from actors.presence.breaker import Refusals
 from actors.presence.health import Health
 from actors.presence.lane_calls import Begin, LaneCalls
 from actors.presence.lane_table import LaneTable, MarkEntry
-from actors.presence.pacing import Limit, Pacing
+from actors.presence.lesson import Learned
+from actors.presence.pacing import Limit, Pacing, ScopeKey
 from actors.presence.terms import (
     OK,
     LaneRules,
@@ -202,6 +203,14 @@ class Lanes:
                 entry.lane.begin(proposal[0], now_ms)
                 entry.lane.end(OK, now_ms)
             self._calls.place(entry, now_ms)
+
+    def take_learned(self, now_ms: int) -> dict[ScopeKey, Learned]:
+        """What limits have taught since this was asked last, to be kept over a restart."""
+        return self._pacing.take_learned(now_ms)
+
+    def learn(self, scope: ScopeKey, learned: Learned, age_ms: int, now_ms: int) -> None:
+        """An earlier process has learned this, ``age_ms`` ago."""
+        self._pacing.learn(scope, learned, age_ms, now_ms)
 
     # --- what there is --------------------------------------------------------------------------------------
 

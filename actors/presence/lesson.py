@@ -9,7 +9,7 @@ names no time blocks for 5 s, then 20 s, 80 s and 5 min while limits keep coming
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 SPACING_MS: Final = 300
 """First distance where the scope has no budget."""
@@ -23,6 +23,19 @@ BLOCK_MS: Final = 5_000
 MAX_BLOCK_MS: Final = 300_000
 GROWTH: Final = 4
 """How fast a block without a time grows, and a distance at most."""
+
+
+class Learned(NamedTuple):
+    """A lesson as the next process is told of it; times in ms, counted from the moment it was written down."""
+
+    blocked_ms: int
+    """So long nothing starts; 0 or less: nothing is blocked."""
+    spacing_ms: int
+    """Least distance of two calls; 0: none."""
+    since_ms: int
+    """When the present quiet spell began; negative: before."""
+    block_ms: int
+    """How long the last block was that named no time."""
 
 
 class Lesson:
@@ -61,10 +74,17 @@ class Lesson:
         """Keep a distance, without a block."""
         self._learn(self.spacing_ms(now_ms), now_ms)
 
-    def taught(self, spacing_ms: int, now_ms: int) -> None:
-        """Take over a distance from an earlier process."""
-        self._spacing_ms = min(spacing_ms, MAX_SPACING_MS)
-        self._since_ms = now_ms
+    def learned(self, now_ms: int) -> Learned:
+        """For an heir."""
+        spacing_ms = self.spacing_ms(now_ms)
+        return Learned(max(0, self.until_ms - now_ms), spacing_ms, self._since_ms - now_ms, self._block_ms)
+
+    def inherit(self, learned: Learned, age_ms: int, now_ms: int) -> None:
+        """Take over what an earlier process has written down ``age_ms`` ago."""
+        self.until_ms = now_ms + max(0, learned.blocked_ms - age_ms)
+        self._spacing_ms = min(learned.spacing_ms, MAX_SPACING_MS)
+        self._since_ms = now_ms - age_ms + learned.since_ms
+        self._block_ms = learned.block_ms
 
     def started(self, now_ms: int) -> None:
         """A call in this scope starts."""

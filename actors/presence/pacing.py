@@ -23,11 +23,11 @@ Memory
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from actors.presence.expiring import Expiring
-from actors.presence.lesson import Lesson
+from actors.presence.lesson import Learned, Lesson
 from actors.presence.limits import Budget, Limit, Route, routes
 from actors.presence.terms import Command, Op, Rank
 
@@ -36,6 +36,8 @@ __all__ = ["ACCOUNT", "Limit", "Pacing", "ScopeKey"]
 MAX_WAIT_MS: Final = 604_800_000
 JOIN_MS: Final = 10_000
 """Two conversations limited within this time mean the account."""
+KEPT_PAUSE_MS: Final = 1_000
+"""A shorter pause is over before another process could heed it."""
 
 
 class ScopeKey(NamedTuple):
@@ -61,6 +63,7 @@ class Pacing:
         self._tats: Expiring[tuple[str, str, str], int] = Expiring(lambda tat_us, now_ms: tat_us <= now_ms * 1_000)
         self._lessons: Expiring[ScopeKey, Lesson] = Expiring(lambda lesson, now_ms: lesson.over(now_ms))
         self._unsaid: tuple[str, int] | None = None
+        self._news: set[ScopeKey] = set()
 
     def change(self, limits: Mapping[str, Limit], reserve: float = 0.0) -> None:
         """Other limits from now on; what has been spent, blocked and learned stays."""
@@ -137,6 +140,7 @@ class Pacing:
         wait_ms = None if retry_after_ms is None else min(retry_after_ms, MAX_WAIT_MS)
         lesson.limited(wait_ms, now_ms, now_ms if begun_ms is None else begun_ms)
         self._lessons.put(key, lesson, now_ms)
+        self._news.add(key)
         return key
 
     def pause(self, command: Command, scope: str | None, wait_ms: int, now_ms: int) -> None:
@@ -145,23 +149,36 @@ class Pacing:
         lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
         lesson.pause(now_ms + min(wait_ms, MAX_WAIT_MS))
         self._lessons.put(key, lesson, now_ms)
+        if wait_ms >= KEPT_PAUSE_MS:
+            self._news.add(key)
 
     def slow(self, now_ms: int) -> None:
         """The account comes back after an outage: let its backlog leave one by one for a while."""
         lesson = self._lessons.get(ACCOUNT) or Lesson(self._usual_ms(Op.SET, ACCOUNT))
         lesson.slow(now_ms)
         self._lessons.put(ACCOUNT, lesson, now_ms)
+        self._news.add(ACCOUNT)
 
-    def learned(self, now_ms: int) -> dict[ScopeKey, int]:
-        """Least distances (ms) in force, to be kept over a restart."""
-        return {key: spacing for key, spacing in self._spacings(now_ms) if spacing}
+    def take_learned(self, now_ms: int) -> dict[ScopeKey, Learned]:
+        """What answers have taught since this was asked last, to be kept over a restart."""
+        if not self._news:
+            return {}
+        news, self._news = self._news, set()
+        lessons = ((key, self._lessons.get(key)) for key in news)
+        return {key: lesson.learned(now_ms) for key, lesson in lessons if lesson is not None}
 
-    def learn(self, learned: Mapping[ScopeKey, int], now_ms: int) -> None:
-        """Take over what an earlier process learned."""
-        for key, spacing_ms in learned.items():
-            lesson = Lesson(self._usual_ms(Op.SET, key))
-            lesson.taught(spacing_ms, now_ms)
+    def learn(self, key: ScopeKey, learned: Learned, age_ms: int, now_ms: int) -> None:
+        """Take over what an earlier process has learned and written down ``age_ms`` ago."""
+        op = next((op for op, route in self._routes.items() if route.ops == key.ops), Op.SET)
+        lesson = Lesson(self._usual_ms(op, key))
+        lesson.inherit(learned, age_ms, now_ms)
+        if not lesson.over(now_ms):
             self._lessons.put(key, lesson, now_ms)
+
+    def spacings(self, now_ms: int) -> dict[ScopeKey, int]:
+        """Least distances (ms) in force; O(n) in limited scopes."""
+        live = ((key, lesson.spacing_ms(now_ms)) for key, lesson in self._lessons.meaningful(now_ms))
+        return {key: spacing_ms for key, spacing_ms in live if spacing_ms}
 
     def blocks(self, now_ms: int) -> dict[ScopeKey, int]:
         """Scopes blocked now and until when (ms); O(n) in blocked scopes."""
@@ -214,9 +231,6 @@ class Pacing:
         route = self._routes[op]
         budgets = route.budgets_of(key.conversation) if key.conversation else route.account
         return -(-max((budget.interval_us for budget in budgets), default=0) // 1_000)
-
-    def _spacings(self, now_ms: int) -> Iterator[tuple[ScopeKey, int]]:
-        return ((key, lesson.spacing_ms(now_ms)) for key, lesson in self._lessons.meaningful(now_ms))
 
 
 def _wait_ms(start_us: int, now_ms: int) -> int:

@@ -128,7 +128,7 @@ def test_a_limited_scope_is_slower_for_a_while_and_recovers() -> None:
     starts = spend_greedily(pacing, 120_000)
     assert len([at_ms for at_ms in starts if at_ms < 31_000]) == 15
     assert len([at_ms for at_ms in starts if 60_000 <= at_ms < 90_000]) == 30
-    assert pacing.learned(120_000) == {}
+    assert pacing.spacings(120_000) == {}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_each_further_limit_lengthens_the_distance_as_it_says_up_to_a_minute(wai
     now_ms = 0
     for _ in range(12):
         pacing.block(call(), "account", wait_ms, now_ms)
-        distances.append(pacing.learned(now_ms)[ACCOUNT])
+        distances.append(pacing.spacings(now_ms)[ACCOUNT])
         now_ms += wait_ms
     assert distances[:3] == growth
     assert distances[-1] == 60_000
@@ -159,18 +159,79 @@ def test_answers_to_calls_already_under_way_are_no_second_lesson() -> None:
     pacing = Pacing({})
     for at_ms in (1_000, 1_001, 1_002):
         pacing.block(call(), "account", 600, at_ms, begun_ms=900)
-    assert pacing.learned(1_002) == {ACCOUNT: 300}
+    assert pacing.spacings(1_002) == {ACCOUNT: 300}
     assert pacing.check(call(), Rank.TERMINAL, 1_002) == 1_602
     pacing.block(call(), "account", 600, 2_200, begun_ms=2_100)
-    assert pacing.learned(2_200) == {ACCOUNT: 600}
+    assert pacing.spacings(2_200) == {ACCOUNT: 600}
+
+
+def heir(old: Pacing, written_ms: int, age_ms: int, now_ms: int, limits: dict[str, Limit] | None = None) -> Pacing:
+    """A process that begins at ``now_ms`` of its own clock, ``age_ms`` after the old one wrote down what it knew."""
+    new = Pacing(limits or {})
+    for key, learned in old.take_learned(written_ms).items():
+        new.learn(key, learned, age_ms, now_ms)
+    return new
 
 
 def test_what_was_learned_can_be_taken_over_by_a_new_process() -> None:
-    old, new = Pacing({}), Pacing({})
+    old = Pacing({})
     old.block(call(), None, 1_000, 0)
-    new.learn(old.learned(500), 7_000)
+    new = heir(old, 0, 2_000, 7_000)
     assert spend_greedily(new, 8_000, from_ms=7_000) == [7_000, 7_300, 7_600, 7_900]
     assert new.check(call(conversation="d"), Rank.TERMINAL, 7_900) == 0
+
+
+@pytest.mark.parametrize("scope", ["account", "conversation", "route"])
+def test_a_block_goes_on_in_a_new_process_for_what_is_left_of_it(scope: str) -> None:
+    old = Pacing({})
+    old.block(call(), scope, 30_000, 100)
+    new = heir(old, 100, 12_000, 5)
+    assert new.check(call(), Rank.TERMINAL, 5) == 18_005
+    assert spend_greedily(new, 19_000, from_ms=5) == [18_005, 18_305, 18_605, 18_905]
+
+
+def test_the_time_between_two_processes_is_quiet_time() -> None:
+    old = Pacing({})
+    for at_ms in (0, 1_000, 2_000):
+        old.block(call(), "account", 100, at_ms)
+    assert old.spacings(2_000) == {ACCOUNT: 1_200}
+    assert {age_ms: heir_spacing(old, age_ms) for age_ms in (0, 31_000, 61_000, 400_000)} == {
+        0: 1_200,
+        31_000: 600,
+        61_000: 300,
+        400_000: 0,
+    }
+    assert len(heir(old, 2_000, 400_000, 0)) == 0
+
+
+def heir_spacing(old: Pacing, age_ms: int) -> int:
+    old._news.add(ACCOUNT)
+    return heir(old, 2_000, age_ms, 50).spacings(50).get(ACCOUNT, 0)
+
+
+def test_a_limit_without_a_time_blocks_longer_also_when_the_process_is_another() -> None:
+    old = Pacing({})
+    old.block(call(), "account", None, 0)
+    new = heir(old, 0, 6_000, 0)
+    new.block(call(), "account", None, 1_000)
+    assert new.check(call(), Rank.TERMINAL, 1_000) == 21_000
+
+
+def test_a_route_is_taken_over_with_the_budget_of_its_own_calls() -> None:
+    limits = {"account.typing": Limit(1_000, 1), "account.marks": Limit(60_000, 1)}
+    old = Pacing(limits)
+    old.block(call(Op.TYPING_START), "route", 100, 0)
+    assert old.spacings(0) == heir(old, 0, 0, 0, limits).spacings(0) == {ScopeKey("route", "typing"): 2_000}
+
+
+def test_only_what_is_new_is_written_down_and_no_pause_that_is_over_at_once() -> None:
+    pacing = Pacing({})
+    pacing.pause(call(), "route", 999, 0)
+    assert pacing.take_learned(0) == {}
+    pacing.pause(call(), "route", 5_000, 0)
+    pacing.slow(0)
+    assert set(pacing.take_learned(0)) == {ScopeKey("route", "marks", "c"), ACCOUNT}
+    assert pacing.take_learned(1) == {}
 
 
 def test_an_account_that_comes_back_is_slowed_without_a_block() -> None:
@@ -178,7 +239,7 @@ def test_an_account_that_comes_back_is_slowed_without_a_block() -> None:
     pacing.slow(1_000)
     assert spend_greedily(pacing, 2_000, from_ms=1_000) == [1_000, 1_300, 1_600, 1_900]
     pacing.slow(2_000)
-    assert pacing.learned(2_000) == {ACCOUNT: 300}
+    assert pacing.spacings(2_000) == {ACCOUNT: 300}
 
 
 def test_blocks_are_listed_while_they_last() -> None:
@@ -219,7 +280,7 @@ def test_a_success_that_used_up_a_budget_pauses_its_route_and_teaches_nothing() 
     assert pacing.check(call(Op.REMOVE), Rank.TERMINAL, 500) == 1_000
     assert pacing.check(call(Op.TYPING_START), Rank.TYPING, 500) == 0
     assert pacing.check(call(conversation="d"), Rank.TERMINAL, 500) == 0
-    assert pacing.learned(1_000) == {}
+    assert pacing.spacings(1_000) == {}
     pacing.sweep(1_000)
     assert len(pacing) == 0
 

@@ -1,0 +1,87 @@
+"""What the next process knows of the one before, played on virtual time: limits, calls of unknown outcome, ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenes import assert_nothing_left, calls, event, play, received, typing
+
+KILL = "@kill_restart"
+
+
+def limited(scope: str | None, retry_after_ms: int | None = 30_000, **fields: Any) -> dict[str, Any]:
+    """The first call that fits is answered so."""
+    return {"nth": [0], "outcome": "rate_limited", "retry_after_ms": retry_after_ms, "scope": scope, **fields}
+
+
+def times(result: Any) -> list[int]:
+    return [call.t_ms for call in result.world.calls]
+
+
+# --- limits ------------------------------------------------------------------------------------------------------------
+
+QUIET = {"typing": {"mode": "never"}}
+
+
+def plain(t_ms: int, message: str = "m1") -> list[list[Any]]:
+    """A run that is done after five seconds."""
+    return [received(t_ms, message), event(t_ms + 5_000, "done", message)]
+
+
+@pytest.mark.parametrize("down_ms", [0, 700, 20_000])
+def test_a_blocked_account_stays_blocked_over_a_kill(down_ms: int) -> None:
+    rows = [row for t_ms in range(22_000, 30_000, 2_000) for row in plain(t_ms, f"m{t_ms}")]
+    result = play(
+        received(1_000), [1_500, {"type": KILL, "down_ms": down_ms}], *rows,
+        rules=[limited("account")], config=QUIET, until_ms=300_000,
+    )  # fmt: skip
+    assert times(result)[:2] == [1_000, 31_000]
+    assert_nothing_left(result)
+
+
+def test_a_block_that_was_over_while_nothing_ran_holds_up_nobody() -> None:
+    down = [500, {"type": KILL, "down_ms": 60_000}]
+    result = play(received(0), down, *plain(61_000, "m2"), rules=[limited("account")], config=QUIET)
+    assert times(result)[:2] == [0, 61_000]
+
+
+def test_a_blocked_conversation_holds_up_no_other_one_after_a_kill() -> None:
+    other = {"type": "received", "conversation": "d", "message": "x", "direct": False, "mentioned": True}
+    result = play(
+        received(0), [500, KILL], received(1_000, "m2"), [1_000, other], rules=[limited("conversation")], config=QUIET
+    )
+    at_ms = {name: [call.t_ms for call in result.world.calls if call.command.conversation == name] for name in "cd"}
+    assert at_ms["d"][0] == 1_000
+    assert at_ms["c"][:2] == [0, 30_000]
+
+
+def test_a_blocked_route_holds_up_no_other_kind_of_call_after_a_kill() -> None:
+    result = play(received(0), [500, KILL], received(1_000, "m2"), rules=[limited("route", op="set")])
+    assert calls(result, "m2")[0] == (30_000, "set", "👀")
+    assert [t_ms for t_ms, kind in typing(result) if kind == "start"][:3] == [0, 1_000, 4_000]
+
+
+def test_the_distance_that_a_limit_taught_is_kept_after_a_kill_and_forgotten_in_time() -> None:
+    def starts(restart: bool, from_ms: int) -> list[int]:
+        steps = [[1_200, KILL]] if restart else []
+        rows = [received(from_ms, f"n{number}") for number in range(4)]
+        result = play(received(0), *steps, *rows, rules=[limited("account", 1_000)], config=QUIET, until_ms=400_000)
+        return [call.t_ms for call in result.world.calls if call.t_ms >= from_ms][:4]
+
+    for from_ms in (2_000, 40_000, 300_000):
+        assert starts(restart=True, from_ms=from_ms) == starts(restart=False, from_ms=from_ms)
+    assert starts(restart=True, from_ms=2_000) == [2_000, 2_300, 2_600, 2_900]
+    assert starts(restart=True, from_ms=40_000) == [40_000, 40_150, 40_300, 40_450]
+    assert starts(restart=True, from_ms=300_000) == [300_000] * 4
+
+
+@pytest.mark.parametrize("jump_ms", [-86_400_000, 3_600_000])
+def test_a_wall_clock_that_is_set_back_or_ahead_blocks_no_account_for_longer(jump_ms: int) -> None:
+    result = play(
+        received(0), [100, {"type": "@clock_jump", "ms": jump_ms}], [200, KILL], *plain(20_000, "m2"),
+        rules=[limited("account")], config=QUIET, until_ms=300_000,
+    )  # fmt: skip
+    assert times(result)[1] <= 30_200
+    assert_nothing_left(result)
