@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.config import Config
+from actors.conversation_state import is_terminal
 from actors.ledger import Contents
 from actors.presence.run import EndedRun
 from actors.presence.terms import RunKey
@@ -162,7 +163,10 @@ class RunWatch:
                 scene.problem(f"{client}: {event} is applied twice: {result}")
             return
         if isinstance(reply, Rejected) and reply.code == "limit":  # it may come again
-            told_again = isinstance(event, events.Done | events.Error | events.Clear) and self._drops[known] == 1
+            ends = isinstance(event, events.Done | events.Clear) or (
+                isinstance(event, events.Error) and is_terminal(event)
+            )
+            told_again = ends and self._drops[known] == 1
             if (told_again or not scene.troubled("")) and not self._draining:
                 scene.problem(f"{client}: {event} is refused: {reply.detail}")
             return

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from actors.config import Account
-from actors.ledger import Scope
 from actors.presence.terms import Op, Outcome, OutcomeKind
 from actors.scripted_platform import CallRecord
 from tests.simulation.manners import Manners
@@ -59,15 +58,13 @@ class Truth:
     def accounts(self) -> Mapping[str, Account]:
         return self._accounts()
 
-    def forget_calls(self, known_before_ms: int, learned: Collection[Scope]) -> None:
-        """The process is dead. The next one cannot know what was counted, nor what was not written down in time; of the
-        waits it knows those in its ledger."""
+    def forget_calls(self, known_before_ms: int) -> None:
+        """The process is dead. The next one cannot know what was counted, nor what was not written down in time."""
         self._handles = {key: handle for key, handle in self._handles.items() if handle[1] < known_before_ms}
         self.manners.booted()
         self._flying.clear()
         self._starts.clear()
-        known = {_wait_key(*scope) for scope in learned}
-        self._waits = {key: wait for key, wait in self._waits.items() if _short(key) in known}
+        self._waits.clear()
         self._unsaid.clear()
 
     def forget_calls_counted(self, t_ms: int) -> None:
@@ -211,15 +208,6 @@ class Truth:
 def _scopes(account: str, conversation: str, op: Op) -> tuple[tuple[str, ...], ...]:
     family = "typing" if op in TYPING else "marks"
     return (account,), (account, "in", conversation), (account, family, op.value, conversation)
-
-
-def _wait_key(account: str, scope: str, ops: str, conversation: str) -> tuple[str, ...]:
-    """The waits that a row of the ledger stands for: whom they hold up, short of the ops."""
-    return (account, "in", conversation) if scope == "conversation" else (account, *filter(None, (ops, conversation)))
-
-
-def _short(key: tuple[str, ...]) -> tuple[str, ...]:
-    return (key[0], key[1], key[3]) if len(key) == 4 else key
 
 
 def lane_of(record: CallRecord) -> Place:

@@ -79,7 +79,7 @@ class Watcher(Witness):
         scene = self.scene
         scene.host_fault()
         kept, forgetful = self._simulation.ledger.kept(), self._simulation.ledger.failed
-        scene.truth.forget_calls(0 if forgetful else scene.now_ms, kept.learned)
+        scene.truth.forget_calls(0 if forgetful else scene.now_ms)
         self.runs.died(kept, forgetful)
         if forgetful:  # nobody will know of what it had no row for
             rows = {(place.account, place.conversation, place.target): marks for place, marks in kept.marks.items()}
