@@ -128,7 +128,7 @@ def test_a_server_that_was_killed_takes_back_at_its_next_start_what_it_left(room
     room.server.signal(signal.SIGKILL)
     room.server.exit_code()
     config = tmp_path / "livesign.toml"
-    config.write_text(config.read_text("utf-8") + "\n[lease]\nadopt_ms = 300\n", "utf-8")
+    config.write_text(config.read_text("utf-8").replace("adopt_ms = 15000", "adopt_ms = 300"), "utf-8")
     again = Process("-m", "actors", "serve", str(config), env={"BOT_TOKEN": room.bot.token})
     try:
         room.shows()
