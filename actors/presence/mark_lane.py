@@ -242,6 +242,7 @@ class MarkLane:
             elif self._flight_adds:  # the wish has changed meanwhile: this swap is finished first
                 self._plan.owe([each for each in self._marks if each != emoji], self._flight_rank)
             self._marks.confirm(emoji, handle)
+            self._keys.pop((Op.REMOVE, emoji), None)  # its next removal is another one
 
     def _was_refused(self, wish: Wish, command: Command, kind: OutcomeKind, called: bool) -> None:
         emoji = command.emoji

@@ -255,3 +255,11 @@ def test_each_new_call_has_a_key_of_its_own() -> None:
     assert len(set(stand.keys)) == len(stand.keys) == 7
     stand = Stand("replace", phase_tries=1).show("A").call(TRANSIENT).show("B").call(OK).show("A").call(OK)
     assert len(set(stand.keys)) == 3
+
+
+def test_a_mark_that_was_set_anew_is_removed_by_a_call_of_its_own() -> None:
+    """A platform that knows a removal's key would take the second one for a repeat, and leave the mark."""
+    stand = Stand().on("A").show("B").call(OK, UNKNOWN).show("A").call(OK).show("B").settle()
+    removals = [key for call, key in zip(stand.calls, stand.keys, strict=True) if call == "remove A"]
+    assert len(removals) == len(set(removals)) == 2
+    assert stand.shown == ["B"]
