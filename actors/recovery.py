@@ -14,7 +14,7 @@ from actors.config import Config
 from actors.ledger import Contents, Place, RunRow
 from actors.parts import Parts
 from actors.presence.pacing import ScopeKey
-from actors.presence.terms import Rank, RunKey
+from actors.presence.terms import Rank
 from actors.router_state import Adopted
 
 
@@ -42,7 +42,7 @@ def recover(
         if row.info.message is not None and (row.info.ack_allowed or row.info.status_allowed):
             owners[Place(key.account, key.conversation, row.info.message)] = row
     shown = {
-        place: _adopt_marks(place, marks, None if place in owners else _due(place, contents, config), parts, now_ms)
+        place: _adopt_marks(place, marks, place in owners, parts, now_ms)
         for place, marks in contents.marks.items()
         if place.account in accounts
     }
@@ -70,29 +70,15 @@ def _typing_target(row: RunRow) -> Place:
     return Place(info.key.account, info.key.conversation, info.thread if info.policy.typing.in_threads else None)
 
 
-def _due(place: Place, contents: Contents, config: Config) -> tuple[str, ...]:
-    """What has to show on a message whose run has ended: its end where that stays, and was perhaps not delivered."""
-    if place.target is None:
-        return ()
-    outcome, _, _ = contents.ended.get(RunKey(place.account, place.conversation, place.target), ("", None, 0))
-    status = config.policy(place.account, place.conversation).status
-    shown = status.enabled and (status.presentation is None or outcome in status.presentation)
-    return status.emoji.get(outcome, ()) if shown and status.settle == "keep" and outcome in ("done", "error") else ()
-
-
-def _adopt_marks(
-    place: Place, marks: dict[str, str | None], due: tuple[str, ...] | None, parts: Parts, now_ms: int
-) -> str | None:
-    """Tell the lanes of the marks on a message; the one set last. Without an open run only what is ``due`` stays."""
+def _adopt_marks(place: Place, marks: dict[str, str | None], owned: bool, parts: Parts, now_ms: int) -> str | None:
+    """Tell the lanes of the marks on a message; the one set last. Without an open run they are taken off."""
     account = parts.accounts.get(place.account)
     if account is None or place.target is None:
         return None
     for emoji, handle in marks.items():
-        if due and emoji in due:
-            continue  # it may not have come through: it is set once more
         account.lanes.adopt(place.conversation, place.target, emoji, handle, now_ms)
-    if due is not None:
-        account.lanes.show(place.conversation, place.target, due, Rank.TERMINAL, now_ms)
+    if not owned:
+        account.lanes.show(place.conversation, place.target, (), Rank.TERMINAL, now_ms)
         account.lanes.release(place.conversation, place.target, now_ms)
         parts.router.counters["repaired"] += len(marks)
     return next(reversed(marks), None)

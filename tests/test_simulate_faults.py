@@ -284,31 +284,3 @@ def test_what_the_failing_disk_could_not_keep_does_not_disturb_the_next_process(
     )  # fmt: skip
     assert answers(result) == [("1", "applied"), ("2", "applied"), ("3", "applied"), ("4", "applied"), ("5", "unknown")]
     assert result.to_json()["shown"] == {"a/c/m2": ["👀"]}
-
-
-@pytest.mark.parametrize("reactions", ["replace", "add_remove"])
-@pytest.mark.parametrize(("kind", "emoji"), [("done", "👍"), ("error", "😱")])
-def test_a_final_mark_that_stays_is_delivered_by_the_next_process(reactions: str, kind: str, emoji: str) -> None:
-    result = play(
-        received(0), event(1_000, "thinking"), event(5_000, kind), [8_000, "@kill_restart", {"down_ms": 1_000}],
-        config={"accounts": {"a": {"platform": "sandbox", "reactions": reactions}}, "status": {"settle": "keep"}},
-        rules=[{"from_ms": 4_000, "until_ms": 8_500, "outcome": "transient"}],
-    )  # fmt: skip
-    assert _shown(result) == [emoji]
-    assert result.to_json()["ledger_rows"] == 0
-
-
-@pytest.mark.parametrize("at_ms", [5_100, 9_000])
-def test_a_final_mark_that_stays_is_not_taken_off_by_the_next_process(at_ms: int) -> None:
-    result = play(
-        received(0), event(5_000, "done"), [at_ms, "@kill_restart", {"down_ms": 1_000}],
-        config={"status": {"settle": "keep"}},
-    )  # fmt: skip
-    assert _shown(result) == ["👍"]
-    assert {emoji for t_ms, _, emoji in calls(result) if t_ms >= at_ms} <= {"👍"}
-    assert result.to_json()["ledger_rows"] == 0
-
-
-def _shown(result: Result) -> list[str]:
-    [marks] = result.to_json()["shown"].values()
-    return list(marks)
