@@ -100,7 +100,6 @@ def test_finalizers_lose_nothing() -> None:
 STOP_BY_SIGNAL = """
     import os, signal, gevent
     from actors.runtime import Actor, HubDriver, Runtime
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are started without it
     class Restless(Actor):
         def on_receive(self, message):
             self.actor_ref.tell(message)
@@ -123,6 +122,7 @@ def test_a_signal_handler_can_stop_a_busy_runtime() -> None:
 INTERRUPT = """
     import os, signal, gevent
     from actors.runtime import Actor, HubDriver, Runtime
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are started without it
     class Restless(Actor):
         def on_receive(self, message):
             self.actor_ref.tell(message)
