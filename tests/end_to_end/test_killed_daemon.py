@@ -205,12 +205,9 @@ class Watcher(threading.Thread):
 
 
 def die(process: Process, config: Path, dice: random.Random) -> str:
-    """The end of this process; how it was killed."""
+    """The end of this process, most often at once; how it was killed."""
     how = dice.choice(("at work", "at work", "at work", "while it starts", "while it stops"))
-    if how == "at work":
-        time.sleep(dice.uniform(0.02, 0.6))
-    elif how == "while it stops":
-        time.sleep(dice.uniform(0.02, 0.3))
+    if how == "while it stops":
         process.signal(signal.SIGTERM)
         time.sleep(dice.uniform(0.0, 0.05))
     process.signal(signal.SIGKILL)
@@ -221,6 +218,16 @@ def die(process: Process, config: Path, dice: random.Random) -> str:
         heir.signal(signal.SIGKILL)
         heir.close()
     return how
+
+
+def whole_run(address: Path, number: int) -> list[str]:
+    """A client tells a run from its beginning to its end, and hears what became of each event."""
+    names: dict[str, Any] = {"conversation": f"last-{number % 5}", "message": f"last-{number}"}
+    with RawClient(address) as client:
+        client.send(type="hello", protocol=1, client="last", session=f"last-{number}")
+        assert client.receive()["type"] == "welcome"
+        begun = client.send(type="received", id="1", direct=False, mentioned=True, **names)
+        return [begun["result"], client.send(type="done", id="2", **names)["result"]]
 
 
 def abandon(address: Path, number: int) -> None:
@@ -248,8 +255,11 @@ def test_a_daemon_that_is_killed_again_and_again_loses_nothing_and_leaves_nothin
             if number % 10 == 0:
                 chat.rules(*RULES)  # they count anew
             abandon(socket, number)
+            time.sleep(dice.uniform(0.02, 0.6))
+            assert whole_run(socket, number) == ["applied", "applied"]
             ways[die(process, config, dice)] += 1
             process = serve(config)
+            assert whole_run(socket, number) == ["duplicate", "duplicate"]
             print(f"\r{number + 1} of {KILLS} kills", end="", flush=True)
         time.sleep(0.5)
         watcher.stop.set()
