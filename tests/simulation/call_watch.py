@@ -262,7 +262,8 @@ class CallWatch:
         if wish is not None and command.emoji in wish.what:
             again = outcome.kind in (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
             if again:
-                wish.failures += record.t_ms >= wish.told_ms
+                called_ms = self.scene.awake_ms - (self.scene.now_ms - record.t_ms)
+                wish.failures += called_ms >= wish.told_ms
             elif outcome.kind not in (OutcomeKind.RATE_LIMITED, OutcomeKind.AUTH):
                 wish.failures = 0
         if outcome.kind is OutcomeKind.INVALID_REACTION and command.op is Op.SET:

@@ -48,7 +48,7 @@ class Phase:
             self._still = True
         elif not isinstance(event, GOES_ON) or not self._state:
             self._still = False
-            self.known = True
+            self.known = self.known or self._presented(state)
         if (state != self._state or not isinstance(event, GOES_ON)) and self._presented(state):
             self.shown = state
         self._state = state
