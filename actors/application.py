@@ -179,7 +179,7 @@ class Application:
         runs = RunTable(config.policy, config.server.limits.open_runs)
         self._subscribers = Subscribers(self)
         self._refusals: dict[tuple[str, str | None], Refusals] = {}
-        """By server, as it sees them."""
+        """By `Account.egress`."""
         idle_ms = max((account.idle_ms for account in config.accounts.values()), default=60_000)
         self.parts = Parts(
             accounts={account.name: self._account_io(account) for account in config.accounts.values()},
@@ -198,7 +198,7 @@ class Application:
             RetryRules(),
             account.calls.concurrency,
             key_prefix=f"{self.runtime.clock.wall_ms():x}{self.runtime.random.getrandbits(32):08x}-",
-            refusals=self._refusals.setdefault(account.route, Refusals()),
+            refusals=self._refusals.setdefault(account.egress, Refusals()),
         )
         return AccountIO(
             account.name,

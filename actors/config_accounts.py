@@ -57,8 +57,8 @@ class Account:
         return self.adapter.spec
 
     @property
-    def route(self) -> tuple[str, str | None]:
-        """Which server the calls reach, and through which proxy: where the platform sees them come from."""
+    def egress(self) -> tuple[str, str | None]:
+        """The server that calls go to, and the proxy they go through: to the platform, accounts that share both are one host."""
         url = self.credentials.base_url or self.spec.base_url
         return urlsplit(url).netloc if url else self.name, self.credentials.proxy
 

@@ -60,7 +60,7 @@ class LearnedRow(NamedTuple):
 
     def is_over(self, wall_ms: int) -> bool:
         """Whether it says nothing any more."""
-        return self.age_ms(wall_ms) > max(self.learned.blocked_ms, 0) + FORGOTTEN_MS
+        return self.age_ms(wall_ms) > self.learned.blocked_ms + FORGOTTEN_MS
 
 
 Scope = tuple[str, str, str, str]

@@ -19,7 +19,7 @@ from actors.ledger import AccountLedger
 from actors.messages import Message
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
-from actors.presence.terms import Command, MarkReport, Op, Outcome, OutcomeKind, Rank, Report
+from actors.presence.terms import TYPING_OPS, Command, MarkReport, Op, Outcome, OutcomeKind, Rank, Report
 from actors.runtime import Actor, ActorRef
 
 
@@ -146,7 +146,7 @@ class AccountIO:
         return message if isinstance(message, AnswersLost | Revive) else None
 
     def deadline_of(self, op: Op) -> int:
-        typing = op in (Op.TYPING_START, Op.TYPING_STOP)
+        typing = op in TYPING_OPS
         return self.typing_deadline_ms if typing else self.deadline_ms
 
 

@@ -8,6 +8,7 @@ passivated: the router is the only sender of events, so nothing can be lost betw
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -79,8 +80,7 @@ class RouterActor(Actor):
 
     def on_start(self) -> None:
         self._adopt_runs()
-        for key in self._runs.open:
-            self._arm(key, self._runs.deadline_ms(key))
+        self._move_deadlines(self._runs.open)
         for place, entry in self._state.conversations.items():
             if entry.waiting is not None:
                 self._conversations.tell(StartConversation(entry.state))
@@ -125,7 +125,7 @@ class RouterActor(Actor):
             case Changed(account, conversation, target):
                 self._changed(RunKey(account, conversation, target))
             case AdoptRuns():
-                self._adopt_runs()
+                self._move_deadlines(self._adopt_runs())
             case Subscription():
                 self._subscribe(message)
             case SubscriptionEnded(_, reply):
@@ -228,7 +228,7 @@ class RouterActor(Actor):
         if ended is not None and self._state.on_ended is not None:
             self._state.on_ended(ended)
 
-    def _move_deadlines(self, keys: list[RunKey]) -> None:
+    def _move_deadlines(self, keys: Iterable[RunKey]) -> None:
         for key in keys:
             self._arm(key, self._runs.deadline_ms(key))
 
@@ -295,11 +295,11 @@ class RouterActor(Actor):
             self.clock.wall_ms(),
         )
 
-    def _adopt_runs(self) -> None:
+    def _adopt_runs(self) -> list[RunKey]:
         adopted, self._state.adopted = self._state.adopted, []
         for run in adopted:
             self._adopt(run)
-            self._arm(run.info.key, self._runs.deadline_ms(run.info.key))
+        return [run.info.key for run in adopted]
 
     def _adopt(self, adopted: Adopted) -> None:
         info = adopted.info

@@ -102,21 +102,22 @@ class Telling(RunMaker):
         return event
 
     def _check(self, opening: RunEvent) -> RunEvent:
-        if self._state == "forked":
-            raise ForkedError(_FORKED.format(self._pid, os.getpid()))
+        self._check_fork()
         checked = self._checked(opening)
         assert isinstance(checked, RunEvent)
         return checked
 
-    def _check_running(self) -> None:
+    def _check_fork(self) -> None:
         if self._state == "forked":
             raise ForkedError(_FORKED.format(self._pid, os.getpid()))
+
+    def _check_running(self) -> None:
+        self._check_fork()
         if self._state != "running":
             raise RuntimeError("this PresenceSupervisor has been stopped: start a new one")
 
     def _not_running(self) -> None:
-        if self._state == "forked":
-            raise ForkedError(_FORKED.format(self._pid, os.getpid()))
+        self._check_fork()
         self._lose("it has been stopped")
 
     def _lose(self, why: str) -> None:

@@ -6,10 +6,8 @@ from collections import defaultdict
 from itertools import pairwise
 
 from actors.config import Config
-from actors.presence.terms import Op
+from actors.presence.terms import TYPING_OPS
 from actors.scripted_platform import CallRecord, World
-
-_TYPING = (Op.TYPING_START, Op.TYPING_STOP)
 
 
 def violations(world: World, config: Config) -> list[str]:
@@ -18,7 +16,7 @@ def violations(world: World, config: Config) -> list[str]:
     lanes: dict[tuple[object, ...], list[CallRecord]] = defaultdict(list)
     for call in world.calls:
         command = call.command
-        kind = ("typing", command.thread) if command.op in _TYPING else ("marks", command.message)
+        kind = ("typing", command.thread) if command.op in TYPING_OPS else ("marks", command.message)
         lanes[call.account, command.conversation, *kind].append(call)
     for lane, calls in lanes.items():
         found += _overlaps(lane, calls)

@@ -31,9 +31,9 @@ from actors.platforms.answers import (
     text_at,
 )
 from actors.platforms.emoji import bare, is_emoji, marked, qualified
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, HttpAdapter, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 USER_AGENT: Final = "DiscordBot (livesign, 1)"
 EDGE_WAIT_MS: Final = 300_000

@@ -32,9 +32,9 @@ from actors.platforms.answers import (
 )
 from actors.platforms.emoji import is_emoji, qualified
 from actors.platforms.oauth import fetched, token_request
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 LOGIN: Final = "https://oauth2.googleapis.com"
 PAGE: Final = 200

@@ -34,9 +34,9 @@ from actors.platforms.answers import (
     text_at,
 )
 from actors.platforms.emoji import bare, marked
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 TYPING_MS: Final = 30_000
 PAGE: Final = 250

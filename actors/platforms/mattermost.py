@@ -26,9 +26,9 @@ from actors.platforms.answers import (
     text_at,
 )
 from actors.platforms.emoji_names import SHORT, named
-from actors.platforms.spec import TYPING_OPS, Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
+from actors.platforms.spec import Credentials, HttpAdapter, Option, PlatformSpec, Request, Response
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 SPEC: Final = PlatformSpec(
     name="mattermost",

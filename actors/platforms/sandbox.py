@@ -23,7 +23,7 @@ from actors.platforms.spec import (
     Response,
     whole_option,
 )
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 _MODELS: Final = ("replace", "add_remove", "none")
 _PLACES: Final = ("all", "direct")
@@ -79,7 +79,7 @@ class SandboxAdapter(HttpAdapter):
 
     def request(self, command: Command, credentials: Credentials) -> Request | Outcome:
         chat = f"/v1/chats/{segment(command.conversation)}"
-        if command.op in (Op.TYPING_START, Op.TYPING_STOP):
+        if command.op in TYPING_OPS:
             thread = f"?thread={quote(command.thread, safe='')}" if command.thread is not None else ""
             return _request("PUT" if command.op is Op.TYPING_START else "DELETE", f"{chat}/typing{thread}", credentials)
         marks = f"{chat}/messages/{segment(command.message or '')}/marks"

@@ -20,7 +20,6 @@ from actors.platforms.answers import JSON_HEADERS, by_status, json_body, json_ob
 from actors.platforms.emoji import is_emoji, qualified
 from actors.platforms.spec import (
     NO_OPTIONS,
-    TYPING_OPS,
     Credentials,
     HttpAdapter,
     Option,
@@ -30,7 +29,7 @@ from actors.platforms.spec import (
     Response,
 )
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 LIMIT_WAIT_MS: Final = 60_000
 

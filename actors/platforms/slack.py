@@ -22,7 +22,6 @@ from actors.platforms.answers import bearer, by_status, json_body, json_object, 
 from actors.platforms.emoji_names import SHORT, named
 from actors.platforms.spec import (
     NO_OPTIONS,
-    TYPING_OPS,
     Credentials,
     HttpAdapter,
     Option,
@@ -32,7 +31,7 @@ from actors.platforms.spec import (
     Response,
 )
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 STATUS_TEXT: Final = "is thinking..."
 SESSION_LIFETIME_MS: Final = 3_600_000

@@ -11,12 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome
-
-TYPING_OPS: Final = frozenset({Op.TYPING_START, Op.TYPING_STOP})
+from actors.presence.terms import Command, LaneRules, Outcome
 
 Options: TypeAlias = Mapping[str, str]
 NO_OPTIONS: Options = MappingProxyType({})

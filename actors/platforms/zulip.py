@@ -27,7 +27,6 @@ from actors.platforms.emoji_names import ZULIP, named
 from actors.platforms.oauth import FORM
 from actors.platforms.spec import (
     NO_OPTIONS,
-    TYPING_OPS,
     Credentials,
     HttpAdapter,
     Option,
@@ -38,7 +37,7 @@ from actors.platforms.spec import (
     whole_option,
 )
 from actors.presence.pacing import Limit
-from actors.presence.terms import Command, LaneRules, Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Command, LaneRules, Op, Outcome, OutcomeKind
 
 SPEC: Final = PlatformSpec(
     name="zulip",
@@ -49,7 +48,7 @@ SPEC: Final = PlatformSpec(
     base_url=None,
     options=(
         Option("email", "the bot's address", required=True),
-        Option("typing_lifetime_ms", "how long typing lasts; 0: until ended", "45000", kind="ms"),
+        Option("typing_lifetime_ms", "how long typing lasts; 0 (not on zulip): until ended", "45000", kind="ms"),
     ),
     keepalive_ms=20_000,
     min_change_ms=1_000,

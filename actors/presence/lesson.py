@@ -29,7 +29,7 @@ class Learned(NamedTuple):
     """A lesson as the next process is told of it; times in ms, counted from the moment it was written down."""
 
     blocked_ms: int
-    """So long nothing starts; 0 or less: nothing is blocked."""
+    """So long nothing starts; 0: nothing is blocked."""
     spacing_ms: int
     """Least distance of two calls; 0: none."""
     since_ms: int

@@ -27,13 +27,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from actors.presence.terms import Op
+from actors.presence.terms import TYPING_OPS, Op
 
 ROOM_SHARE: Final = 4
 """Phases and typing leave one token in so many to terminals and acks."""
 
 MARK_OPS: Final = frozenset({Op.SET, Op.REMOVE, Op.CLEAR})
-TYPING_OPS: Final = frozenset({Op.TYPING_START, Op.TYPING_STOP})
 _OPS_BY_NAME: Final[Mapping[str, frozenset[Op]]] = {
     "marks": MARK_OPS,
     "typing": TYPING_OPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from actors.presence.policy import Policy
 
@@ -115,6 +115,9 @@ class Op(StrEnum):
     CLEAR = "clear"
     TYPING_START = "typing_start"
     TYPING_STOP = "typing_stop"
+
+
+TYPING_OPS: Final = frozenset({Op.TYPING_START, Op.TYPING_STOP})
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from protocol.client.aio import AsyncClient
 from protocol.client.blocking import Client
 from protocol.events import Ack, Done, Event, Received, Reply, Thinking, Tool, ToolEnd
 from tests.end_to_end.processes import ChatService, Process, RawClient, chat_service, eventually
+from tests.end_to_end.room import Room
 from tests.end_to_end.synapse import running
-from tests.end_to_end.test_matrix_serve import Room
 
 pytestmark = pytest.mark.real
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from actors.config import load
 from actors.config_problems import ConfigError
 from actors.platforms.registry import PLATFORMS, adapter
 from actors.platforms.spec import HttpAdapter, Response
-from actors.presence.terms import Command, Op, Outcome
+from actors.presence.terms import TYPING_OPS, Command, Op, Outcome
 from actors.scenario import ScenarioError, read
 from protocol.codec import MAX_EVENT_BYTES, Decoder, ReplyDecoder
 from protocol.errors import DecodeError
 
 ADAPTERS: Final[tuple[HttpAdapter, ...]] = tuple(adapter(name) for name in PLATFORMS)
 STATUSES: Final = (200, 204, 400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 999)
+
+
+def _explains(error: Exception) -> None:
+    assert str(error)
 
 
 def _fed(decoder: Decoder | ReplyDecoder, data: bytes, piece: int) -> list[object]:
@@ -48,8 +51,10 @@ def config(data: bytes) -> None:
         tree = tomllib.loads(data.decode("utf-8", "replace"))
     except (tomllib.TOMLDecodeError, RecursionError):
         return
-    with suppress(ConfigError):
+    try:
         load(tree, scenario=True)
+    except ConfigError as error:
+        _explains(error)
 
 
 def scenario(data: bytes) -> None:
@@ -59,15 +64,17 @@ def scenario(data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(tree, dict):
-        with suppress(ScenarioError):
+        try:
             read(tree)
+        except ScenarioError as error:
+            _explains(error)
 
 
 def answers(data: bytes) -> None:
     """What a platform, or something on the way to it, answers to a call."""
     head, body = data[:4].ljust(4, b"\0"), data[4:]
     op = tuple(Op)[head[1] % len(Op)]
-    message = None if op in (Op.TYPING_START, Op.TYPING_STOP) else "8"
+    message = None if op in TYPING_OPS else "8"
     command = Command(op, "7", None, message, "👀", "handle", "key")
     headers = {"retry-after": body[:8].decode("latin-1"), "content-type": "application/json"} if head[3] % 2 else {}
     response = Response(STATUSES[head[2] % len(STATUSES)], headers, body)

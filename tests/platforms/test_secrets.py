@@ -23,7 +23,7 @@ from actors.platforms.port import HttpPlatform
 from actors.platforms.registry import PLATFORMS, adapter
 from actors.platforms.spec import Credentials, Request, Response
 from actors.platforms.transport import NoAnswer, NotSent
-from actors.presence.terms import Command, Op
+from actors.presence.terms import TYPING_OPS, Command, Op
 from actors.runtime import Runtime
 from protocol import events
 from tests.config_trees import account_on
@@ -47,7 +47,7 @@ OPTIONS = MappingProxyType({
 def commands(platform: str) -> Iterator[Command]:
     conversation, message = IDS.get(platform, ("c", "m"))
     for op in Op:
-        marked = op not in (Op.TYPING_START, Op.TYPING_STOP)
+        marked = op not in TYPING_OPS
         thread = None if marked else {"slack": "1.1", "zulip": "topic"}.get(platform)
         yield Command(op, conversation, thread, message if marked else None, "👀", None, "key", inbound="wamid.1")
 

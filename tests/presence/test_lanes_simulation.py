@@ -11,6 +11,7 @@ import pytest
 from actors.presence.lanes import Begin, Lanes
 from actors.presence.pacing import Limit
 from actors.presence.terms import (
+    TYPING_OPS,
     Command,
     LaneRules,
     MarkReport,
@@ -51,7 +52,7 @@ class Recount:
         self._logs: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
 
     def start(self, command: Command, now_ms: int) -> None:
-        typing = command.op in (Op.TYPING_START, Op.TYPING_STOP)
+        typing = command.op in TYPING_OPS
         family = "typing" if typing else "marks"
         for name, limit in self._limits.items():
             scope, _, ops = name.partition(".")

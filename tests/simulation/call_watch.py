@@ -14,14 +14,13 @@ from typing import Any
 
 from actors.conversation_state import Deliver
 from actors.platform_io import CallEnded, ShowMark, TypeStart, TypeStop, TypeWithdraw
-from actors.presence.terms import Op, Outcome, OutcomeKind, Rank, TypingReport
+from actors.presence.terms import TYPING_OPS, Op, Outcome, OutcomeKind, Rank, TypingReport
 from actors.scripted_platform import CallRecord
 from tests.simulation.life import Life
 from tests.simulation.manners import REMEMBERED_MS
 from tests.simulation.scene import PROMPT_MS, TROUBLE_MS, Scene, typing_place
 from tests.simulation.truth import Place
 
-TYPING = (Op.TYPING_START, Op.TYPING_STOP)
 TRIES_MAX = 3
 """So often a call for an ack or a phase is tried."""
 
@@ -111,7 +110,7 @@ class CallWatch:
         if scene.lag_ms:  # what it was made for may have changed while it waited for the ledger
             return
         self._check_order(record)
-        if command.op in TYPING:
+        if command.op in TYPING_OPS:
             self._typing_called(record)
             return
         place = (account, command.conversation, command.message)
@@ -131,7 +130,7 @@ class CallWatch:
         held = scene.truth.accounts[account]
         if since_ms is not None or not urgent or not scene.never_failed(account) or set(held.limits) - {"account"}:
             return
-        if command.op in TYPING or (command.op is Op.SET and self._is_phase(place)):
+        if command.op in TYPING_OPS or (command.op is Op.SET and self._is_phase(place)):
             waits = [other for other, told_ms in urgent.items() if told_ms < scene.awake_ms and self._is_free(other)]
             if waits:
                 scene.problem(f"{command.op} in {place} goes before the end of {waits[0]}")

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.config import Account
-from actors.presence.terms import Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Op, Outcome, OutcomeKind
 from actors.scripted_platform import CallRecord
 
-TYPING = (Op.TYPING_START, Op.TYPING_STOP)
 REMEMBERED_MS = 86_400_000
 FORBIDDEN_MS = 600_000
 CALLS_MAX = 25
@@ -102,9 +101,9 @@ class Manners:
 
     def answered(self, lane: Lane, record: CallRecord, outcome: Outcome, t_ms: int) -> None:
         command, account, kind = record.command, record.account, outcome.kind
-        self._under_way[account, command.op in TYPING] -= 1
+        self._under_way[account, command.op in TYPING_OPS] -= 1
         open_end = kind in (OutcomeKind.UNKNOWN, OutcomeKind.TRANSIENT)
-        if open_end and command.op not in TYPING:
+        if open_end and command.op not in TYPING_OPS:
             self._in_doubt[lane] = (command.op, command.emoji, command.idempotency_key)
         known = self._keys.get((account, command.idempotency_key))
         if known is not None:
@@ -112,7 +111,7 @@ class Manners:
         if command.op is Op.TYPING_START:
             self._typing_answered(lane, record, outcome, t_ms)
         self._learn(record, outcome, t_ms)
-        if outcome.happened and command.op not in TYPING:
+        if outcome.happened and command.op not in TYPING_OPS:
             self._went_well[lane] += 1
             if self._went_well[lane] == CALLS_MAX:
                 self._problem(f"{CALLS_MAX} calls for {lane} went well, and there is no end of them")
@@ -120,7 +119,7 @@ class Manners:
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _count(self, record: CallRecord) -> None:
-        account, typing = record.account, record.command.op in TYPING
+        account, typing = record.account, record.command.op in TYPING_OPS
         self._under_way[account, typing] += 1
         allowed = self._accounts()[account].calls.concurrency
         both = self._under_way[account, True] + self._under_way[account, False]
@@ -150,7 +149,7 @@ class Manners:
             if since_ms + self._lag_ms < t_ms < until_ms:
                 self._problem(f"{command.op} for {what}, which was refused {t_ms - since_ms} ms ago")
         if command.op in (Op.SET, Op.TYPING_START):
-            since_ms, until_ms = self._forbidden.get((account, command.conversation, command.op in TYPING), (0, 0))
+            since_ms, until_ms = self._forbidden.get((account, command.conversation, command.op in TYPING_OPS), (0, 0))
             if since_ms + self._lag_ms < t_ms < until_ms and not (command.op is Op.SET and rules.removal_needs_handle):
                 self._problem(f"{command.op} in {command.conversation}, which was forbidden {t_ms - since_ms} ms ago")
         failures, failed_ms, key, first_ms = self._failed.get(lane, (0, 0, "", 0))
@@ -184,7 +183,7 @@ class Manners:
             where = (account, command.conversation, "emoji", command.emoji or "", command.message or "")
             self._refused[where] = (t_ms, until_ms)
         elif kind is OutcomeKind.FORBIDDEN and outcome.scope in (None, "conversation"):
-            place = (account, command.conversation, command.op in TYPING)
+            place = (account, command.conversation, command.op in TYPING_OPS)
             _, known_ms = self._forbidden.get(place, (0, 0))
             if t_ms >= known_ms:
                 self._forbidden[place] = (t_ms, t_ms + FORBIDDEN_MS)

@@ -15,12 +15,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 
 from actors.config import Account
-from actors.presence.terms import Op, Outcome, OutcomeKind
+from actors.presence.terms import TYPING_OPS, Op, Outcome, OutcomeKind
 from actors.scripted_platform import CallRecord
 from tests.simulation.manners import Manners
 
 Place = tuple[str, str, str | None]
-TYPING = (Op.TYPING_START, Op.TYPING_STOP)
 FOREVER_MS = 1 << 60
 JOIN_MS = 10_000
 UNTOLD_MS = 5_000
@@ -168,7 +167,7 @@ class Truth:
 
     def _count(self, record: CallRecord, t_ms: int) -> None:
         account, command = self.accounts[record.account], record.command
-        family = "typing" if command.op in TYPING else "marks"
+        family = "typing" if command.op in TYPING_OPS else "marks"
         for name, limit in account.limits.items():
             scope, _, ops = name.partition(".")
             if ops not in ("", family, command.op.value) or (scope == "message" and command.message is None):
@@ -188,7 +187,7 @@ class Truth:
 
     def _wait(self, record: CallRecord, outcome: Outcome, t_ms: int) -> None:
         account, command = record.account, record.command
-        family = "typing" if command.op in TYPING else "marks"
+        family = "typing" if command.op in TYPING_OPS else "marks"
         until_ms = t_ms + (UNTOLD_MS if outcome.retry_after_ms is None else outcome.retry_after_ms)
         key: tuple[str, ...] = (account, "in", command.conversation)
         if outcome.scope == "account":
@@ -206,20 +205,20 @@ class Truth:
 
 
 def _scopes(account: str, conversation: str, op: Op) -> tuple[tuple[str, ...], ...]:
-    family = "typing" if op in TYPING else "marks"
+    family = "typing" if op in TYPING_OPS else "marks"
     return (account,), (account, "in", conversation), (account, family, op.value, conversation)
 
 
 def lane_of(record: CallRecord) -> Place:
     """What at most one call is under way for."""
     command = record.command
-    target = f"typing {command.thread}" if command.op in TYPING else command.message
+    target = f"typing {command.thread}" if command.op in TYPING_OPS else command.message
     return record.account, command.conversation, target
 
 
 def _target(record: CallRecord, account: Account) -> Place:
     command = record.command
-    if command.op in TYPING:
+    if command.op in TYPING_OPS:
         thread = command.thread if account.spec.rules.typing_in_threads else None
         return record.account, command.conversation, f"typing {thread}"
     return record.account, command.conversation, command.message

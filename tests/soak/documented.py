@@ -1,6 +1,6 @@
 """What the platforms' own documents allow, counted by plain sliding windows that share nothing with livesign's pacing.
 
-Where a platform publishes no number the safe side is taken; `UNPUBLISHED` says which those are.
+Where a platform publishes no number the safe side is taken.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ LIMITS: Mapping[str, tuple[Window, ...]] = {
     "googlechat": (Window(60_000, 600, scope="account"), Window(60_000, 60, ALL, "conversation", "conversation")),
     "sandbox": (),
 }  # fmt: skip
-UNPUBLISHED = frozenset({"signal", "sandbox"})
-"""No published limit: Signal is held to a call a second, the built-in service to none."""
+"""Signal publishes no limit and is held to a call a second; the built-in service has none."""
 
 
 @dataclass

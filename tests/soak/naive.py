@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +23,6 @@ class Naive:
     platform: str
     calls: int = 0
     refused: int = 0
-    by_op: Counter[str] = field(default_factory=Counter)
     marks: dict[Place, set[str]] = field(default_factory=dict)
     wanted: dict[Place, str] = field(default_factory=dict)
     late_typing: int = 0
