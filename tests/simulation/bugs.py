@@ -56,8 +56,7 @@ BUGS = (
         "self._perform(run, machine, machine.restart(self.now_ms))",
         "machine.restart(self.now_ms)"),
     Bug("a-restarted-router-arms-no-deadlines", "supervision", "actors/router.py",
-        "            self._arm(key, self._runs.deadline_ms(key))\n        for place",
-        "            pass\n        for place"),
+        "        self._move_deadlines(self._runs.open)\n", ""),
     Bug("a-spent-budget-is-not-told", "supervision", "actors/conversation.py",
         "        self._state.router.tell(ConversationParked((self._state.account, "
         "self._state.conversation)))\n        self.stop()",
