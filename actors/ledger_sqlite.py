@@ -27,29 +27,14 @@ from typing import Any
 import msgspec
 from gevent import monkey
 
-from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
-from actors.presence.lesson import Learned
-from actors.presence.policy import Policy
-from actors.presence.terms import RunInfo, RunKey
+from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
+from actors.ledger_tables import Row, commit, connect, contents
+from actors.presence.terms import RunKey
 
 log = logging.getLogger("livesign")
 
 _start_thread: Any = monkey.get_original("_thread", "start_new_thread")
 _allocate_lock: Any = monkey.get_original("_thread", "allocate_lock")
-
-SCHEMA_VERSION = 1
-ENDED_KEPT_MS = 24 * 3_600_000
-_KEYS = {
-    "runs": ("account", "conversation", "run"),
-    "marks": ("account", "conversation", "message"),
-    "typing": ("account", "conversation", "thread"),
-    "ended": ("account", "conversation", "run"),
-    "used": ("session", "event"),
-    "learned": ("account", "scope", "ops", "conversation"),
-}
-"""The key columns of each table; the rest of a row is one blob."""
-Row = tuple[str, tuple[Any, ...]]
-"""Table and key."""
 
 
 class LedgerLockedError(OSError):
@@ -207,8 +192,8 @@ class SqliteLedger(MemoryLedger):
         while (batch := self._batches.get()) is not None:
             if failed is None:
                 try:
-                    connection = connection or _connect(self.path)
-                    _commit(connection, batch)
+                    connection = connection or connect(self.path)
+                    commit(connection, batch)
                     self.commits += 1
                 except Exception as error:
                     failed = error
@@ -226,8 +211,8 @@ class SqliteLedger(MemoryLedger):
     def _read(self) -> Contents:
         """What an earlier process has left. A damaged file is put aside, with a warning."""
         try:
-            with closing(_connect(self.path)) as connection:
-                return _contents(connection)
+            with closing(connect(self.path)) as connection:
+                return contents(connection)
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             if isinstance(error, sqlite3.OperationalError) and not self.path.exists():
                 log.warning("the ledger in %s cannot be written (%s): going on without it", self._directory, error)
@@ -252,89 +237,3 @@ def _take_lock(directory: Path) -> int | None:
             f"{directory} is in use by another livesign: stop that one, or set ledger.path to another folder"
         ) from None
     return handle
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
-            raise sqlite3.DatabaseError(f"it is of version {version}, this livesign knows {SCHEMA_VERSION}")
-        for table, keys in _KEYS.items():
-            columns = ", ".join([*(f"{name} TEXT" for name in keys), "row BLOB", f"PRIMARY KEY ({', '.join(keys)})"])
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
-        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _commit(connection: sqlite3.Connection, batch: Mapping[Row, Any]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for (table, key), row in batch.items():
-            if row is None:
-                where = " AND ".join(f"{name}=?" for name in _KEYS[table])
-                connection.execute(f"DELETE FROM {table} WHERE {where}", key)
-            else:
-                data = _encode_run(row) if isinstance(row, RunRow) else msgspec.msgpack.encode(row)
-                places = ", ".join("?" * (len(key) + 1))
-                connection.execute(f"REPLACE INTO {table} VALUES ({places})", (*key, data))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _encode_run(row: RunRow) -> bytes:
-    info = row.info
-    flags = (info.ack_allowed, info.status_allowed, info.forum, row.events_only, row.direct, row.mentioned)
-    return msgspec.msgpack.encode((info.message, info.thread, row.lease_ms, row.kind, flags, row.opened_wall_ms))
-
-
-def _decode_run(key: RunKey, data: bytes) -> RunRow:
-    message, thread, lease_ms, kind, flags, opened_wall_ms = msgspec.msgpack.decode(data)
-    ack, status, forum, events_only, direct, mentioned = flags
-    info = RunInfo(key, message, thread, Policy(), ack, status, forum)
-    return RunRow(info, lease_ms, events_only, direct, mentioned, kind, opened_wall_ms)
-
-
-def _contents(connection: sqlite3.Connection) -> Contents:
-    held = Contents()
-    for account, conversation, run, data in connection.execute("SELECT * FROM runs"):
-        key = RunKey(account, conversation, run)
-        held.runs[key] = _decode_run(key, data)
-    for account, conversation, message, data in connection.execute("SELECT * FROM marks"):
-        held.marks[Place(account, conversation, message)] = msgspec.msgpack.decode(data)
-    for account, conversation, thread, _ in connection.execute("SELECT * FROM typing"):
-        held.typing.add(Place(account, conversation, thread or None))
-    ended = []
-    for account, conversation, run, data in connection.execute("SELECT * FROM ended"):
-        ended.append((RunKey(account, conversation, run), tuple(msgspec.msgpack.decode(data))))
-    for key, row in sorted(ended, key=lambda item: item[1][2]):
-        held.ended[key] = row
-    rows = connection.execute("SELECT session, event, row FROM used")
-    for session, event, _ in sorted(rows, key=lambda row: int(msgspec.msgpack.decode(row[2]))):
-        held.used.setdefault(session, {})[event] = None
-    for *scope, data in connection.execute("SELECT * FROM learned"):
-        learned, wall_ms = msgspec.msgpack.decode(data)
-        held.learned[tuple(scope)] = LearnedRow(Learned(*learned), wall_ms)
-    _forget(connection, held)
-    return held
-
-
-def _forget(connection: sqlite3.Connection, held: Contents) -> None:
-    """Drop what is too old or too much, in the file and in ``held``."""
-    if held.ended:
-        newest_ms = max(row[2] for row in held.ended.values())
-        old = [key for key, row in held.ended.items() if row[2] < newest_ms - ENDED_KEPT_MS]
-        for key in old:
-            del held.ended[key]
-        connection.executemany("DELETE FROM ended WHERE account=? AND conversation=? AND run=?", old)
-    for session, ids in held.used.items():
-        for event in list(ids)[:-USED_IDS_MAX]:
-            del ids[event]
-            connection.execute("DELETE FROM used WHERE session=? AND event=?", (session, event))

@@ -153,7 +153,7 @@ def test_a_disk_that_fails_turns_it_into_its_twin_with_one_warning(
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("actors.ledger_sqlite._commit", full)
+    monkeypatch.setattr("actors.ledger_sqlite.commit", full)
     hub = Hub()
     ledger = SqliteLedger(tmp_path, hub)
     told: list[int] = []
