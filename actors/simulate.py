@@ -257,7 +257,7 @@ class Simulation:
         repeated = what.id is not None and session.is_repeat(what.id)
         if isinstance(what, events.RunEvent | events.Alive):
             if isinstance(what, events.RunEvent):
-                self._follow(what)
+                self._follow(what, repeated)
             self.app.submit(FromClient(client, what, partial(self._hear, client), repeated=repeated))
         elif isinstance(what, events.Subscribe):
             self.app.submit(Subscription(client, what, partial(self._hear, client)))
@@ -266,15 +266,17 @@ class Simulation:
         elif isinstance(what, events.Stats):
             self._hear(client, events.StatsReply(counters=self.app.counters()))
 
-    def _follow(self, event: events.RunEvent) -> None:
-        """Where the bot replies to this run. Once its post is there, the indicator is off where a post ends it."""
+    def _follow(self, event: events.RunEvent, repeated: bool) -> None:
+        """Where the bot replies to this run. Once its post is there, the indicator is off where a post ends it; telling
+        of it again is no second post."""
         account = event.account or next(iter(self.config.accounts))
         key = RunKey(account, event.conversation, event.run or event.message or "")
         if isinstance(event, events.Moved):
             self._threads[key] = event.thread
         thread = self._threads.setdefault(key, event.thread)
         known = self.config.accounts.get(account)
-        if isinstance(event, events.Sent) and event.ok and known is not None and known.spec.post_clears_typing:
+        posts = isinstance(event, events.Sent) and event.ok and not repeated
+        if posts and known is not None and known.spec.post_clears_typing:
             self.world.posted(account, event.conversation, thread if known.spec.rules.typing_in_threads else None)
 
     def _hear(self, client: str, reply: Reply) -> None:

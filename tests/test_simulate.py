@@ -476,6 +476,14 @@ def test_a_repeated_id_is_acknowledged_and_not_applied() -> None:
     assert [reply.result for _, _, reply in result.replies] == ["applied", "applied", "duplicate"]  # type: ignore[attr-defined]
 
 
+def test_a_post_that_is_told_of_twice_ends_the_indicator_once() -> None:
+    told = [received(0), event(1_000, "sent", id="2"), event(2_000, "sent", id="2")]
+    account = {"platform": "sandbox", "post_clears_typing": True}
+    result = play(*told, config={"accounts": {"a": account}}, until_ms=2_500)
+    assert typing(result) == [(0, "start"), (1_000, "start")]
+    assert result.to_json()["typing"] == ["a/c"]
+
+
 def test_a_merge_into_nothing_is_rejected_with_field_and_reason() -> None:
     result = play(received(0), event(10, "merged", into="nobody"), event(100, "done"))
     (_, _, reply), *_ = result.replies

@@ -101,12 +101,16 @@ class Faults:
         self.plan = plan
         self._start_ms = start_ms
         self._pass = Verdict(latency_ms=plan.latency_ms) if plan.latency_ms else PASS
-        self._rules = [_RuleInForce(rule, plan.latency_ms) for rule in plan.rules]
+        rules = [(rule.account, _RuleInForce(rule, plan.latency_ms)) for rule in plan.rules]
+        self._general = [rule for account, rule in rules if account is None]
+        self._by_account = {
+            name: [rule for account, rule in rules if account in (None, name)] for name, _ in rules if name is not None
+        }
 
     def judge(self, call: Call, now_ms: int) -> Verdict:
         """What becomes of ``call``, which came now. Counts it."""
         verdict: Verdict | None = None
-        for rule in self._rules:
+        for rule in self._by_account.get(call.account, self._general):
             if rule.matches(call, now_ms - self._start_ms):
                 number = rule.seen
                 rule.seen += 1

@@ -146,7 +146,7 @@ def test_a_limit_forgets_those_it_has_not_seen_for_long() -> None:
     subject = faults({"limit": {"per_ms": 10, "count": 1, "by": "conversation"}})
     for number in range(5_000):
         assert subject.judge(SET._replace(conversation=str(number)), number).outcome == "ok"
-    assert len(subject._rules[0]._passed) < 1_100
+    assert len(subject._general[0]._passed) < 1_100
 
 
 # --- plans that do not fit ---

@@ -52,6 +52,7 @@ class CallWatch:
         """Messages of runs of which an event was lost in a crash, until the next phase."""
         self.touched: dict[Place, int] = {}
         """When the marks of a message were changed for another reason than its run."""
+        self._booted_ms = 0
         self._wishes: dict[Place, Wish] = {}
         self._refused_ms: dict[tuple[str, str, str], int] = {}
         """(account, conversation, emoji): when the platform has refused it there."""
@@ -62,6 +63,7 @@ class CallWatch:
 
     def forget(self) -> None:
         """Another process."""
+        self._booted_ms = self.scene.awake_ms
         self._wishes.clear()
         self._refused_ms.clear()
         self._urgent.clear()
@@ -184,9 +186,11 @@ class CallWatch:
         if command.op is Op.SET and command.emoji not in final:
             if not scene.truth.accounts[record.account].spec.rules.removal_needs_handle:
                 scene.problem(f"{command.emoji} is set on {command.message} after its run has ended")
-        if life.outcome not in ("done", "error") or now_ms <= self.touched.get(place, -1) + TROUBLE_MS:
+        if not life.shows_its_end or now_ms <= self.touched.get(place, -1) + TROUBLE_MS:
             return
-        first = status.emoji[life.outcome][0]
+        if life.ended_ms < self._booted_ms:  # the next process takes off what it finds
+            return
+        first = status.emoji[life.outcome or ""][0]
         hold_ms = status.done_hold_ms if life.outcome == "done" else status.error_hold_ms
         shown_ms = scene.truth.was_set.get((place, first))
         leaves = command.op is Op.CLEAR or (command.op is Op.REMOVE and command.emoji == first)
@@ -212,7 +216,6 @@ class CallWatch:
         """Whether an open run or a scope may want typing at this target."""
         scene, now_ms = self.scene, self.scene.awake_ms
         account, conversation, target = place
-        in_threads = scene.truth.accounts[account].spec.rules.typing_in_threads
         if (account, conversation) in self.unsure:
             return True
         for (owner, where, _), (thread, started_ms) in self.scopes.items():
@@ -220,7 +223,7 @@ class CallWatch:
                 if now_ms <= started_ms + self.scope_ttl_ms[account] + PROMPT_MS:
                     return True
         return any(
-            f"typing {life.thread if in_threads else None}" == target and self._may_type_for(life)
+            scene.typing_place(life) == place and self._may_type_for(life)
             for life in scene.lives.in_conversation(account, conversation)
         )
 
@@ -253,7 +256,8 @@ class CallWatch:
         self._note_answer(record, outcome)
         if record.command.op is Op.TYPING_START:
             for life in scene.lives.in_conversation(record.account, record.command.conversation):
-                life.start_ended(scene.awake_ms, outcome.happened)
+                if scene.typing_place(life) == typing_place(record.account, record.command):
+                    life.start_ended(scene.awake_ms, outcome.happened)
 
     def _note_answer(self, record: CallRecord, outcome: Outcome) -> None:
         command = record.command

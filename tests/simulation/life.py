@@ -106,6 +106,13 @@ class Life:
         shown = self.policy.status.presentation
         return self.status and self.message is not None and (shown is None or state in shown)
 
+    @property
+    def shows_its_end(self) -> bool:
+        """Whether its end has a mark of its own."""
+        if self.outcome not in ("done", "error") or self.ended_ms is None:
+            return False
+        return self.presented(self.outcome) and self.ended_ms >= self.opened_ms + self.policy.status.start_delay_ms
+
     def see(self, event: Event, now_ms: int) -> None:
         """What the event means for typing and stalls."""
         if isinstance(event, events.Alive):

@@ -60,6 +60,8 @@ class MarkWatch:
         life = self._scene.lives.all.get(Lives.key_of(event))
         message = event.message if life is None else life.message
         place = (event.account or "", event.conversation, message)
+        if life is not None and self._scene.owner(place) is not life:
+            return  # a newer run has the message
         asked = self._asked.setdefault(place, Asked((), -1))
         if life is not None and life.ended_ms is None:
             self._check_burst(life, asked, place)

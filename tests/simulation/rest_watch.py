@@ -17,6 +17,8 @@ from tests.simulation.scene import PROMPT_MS, Scene
 from tests.simulation.truth import Place
 from tests.simulation.worlds import LOOK_MS
 
+LATE_MS = 1_000
+"""So much later than it should be a look may be that has missed nothing."""
 POST_MS = 10_000
 """So long after a post that livesign was not told of in time the indicator is on again."""
 
@@ -30,17 +32,22 @@ class RestWatch:
         self._runs = runs
         self._settled: dict[Place, dict[str, int]] = {}
         """Final marks that may stay, as long as nothing changes about them."""
+        self._unwanted: set[Place] = set()
+        """Where typing was on and not wanted at the last look."""
+        self._looked_ms = 0
 
     # --- at any time ----------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """What must hold at any time at which all that has happened is judged."""
-        if self._scene.simulation.app is not None and self._runs.up_to_date:
-            self._look_at_runs()
-            self._look_at_typing()
-            self._look_at_marks()
-            self._look_at_open()
-            self._look_at_ledger()
+    def look(self) -> bool:
+        """What must hold at any time at which all that has happened is judged; whether it is such a time."""
+        if self._scene.simulation.app is None or not self._runs.up_to_date:
+            return False
+        self._look_at_runs()
+        self._look_at_typing()
+        self._look_at_marks()
+        self._look_at_open()
+        self._look_at_ledger()
+        return True
 
     def _look_at_runs(self) -> None:
         scene = self._scene
@@ -53,13 +60,15 @@ class RestWatch:
 
     def _look_at_typing(self) -> None:
         scene, now_ms = self._scene, self._scene.now_ms
+        unwanted, self._unwanted = self._unwanted, set()
+        missed, self._looked_ms = now_ms > self._looked_ms + LOOK_MS + LATE_MS, now_ms
         for place in scene.truth.typing_at(now_ms):
             account = place[0]
-            if scene.away(account):
-                self._calls.wanted_ms[place] = now_ms
-                continue
             posting = scene.awake_ms <= scene.lives.posting.get((account, place[1]), -1)
-            if posting or self._calls.may_type(place):
+            wanted = scene.away(account) or posting or self._calls.may_type(place)
+            if not wanted:
+                self._unwanted.add(place)
+            if wanted or (missed and place not in unwanted):  # else it may have been wanted while nobody looked
                 self._calls.wanted_ms[place] = now_ms
                 continue
             life_ms = scene.truth.accounts[account].spec.rules.typing_lifetime_ms
@@ -92,12 +101,10 @@ class RestWatch:
         """Where nothing goes wrong, an open run's mark is that of its phase or stall, and it types while it works."""
         scene, now_ms = self._scene, self._scene.awake_ms
         for life in scene.lives.open.values():
-            account, conversation, _ = life.key
-            if not scene.prompt(account):
+            if not scene.prompt(life.key.account):
                 continue
-            rules = scene.truth.accounts[account].spec.rules
-            thread = life.thread if rules.typing_in_threads else None
-            place = (account, conversation, f"typing {thread}")
+            rules = scene.truth.accounts[life.key.account].spec.rules
+            place = scene.typing_place(life)
             if rules.typing and life.must_type(now_ms, PROMPT_MS) and not self._may_rest(place):
                 scene.problem(f"{life.key} works, and nothing types in {place}")
             self._look_at_phase(life)
@@ -186,9 +193,7 @@ class RestWatch:
         if not scene.never_failed(life.key.account) or scene.owner(place) is not life or place in self._calls.touched:
             return
         outcome = life.outcome or ""
-        if outcome not in ("done", "error") or life.ended_ms is None or not life.presented(outcome):
-            return
-        if life.ended_ms < life.opened_ms + life.policy.status.start_delay_ms:
+        if life.ended_ms is None or not life.shows_its_end:
             return
         if scene.truth.accounts[life.key.account].spec.rules.reactions == "none":
             return

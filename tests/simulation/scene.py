@@ -137,6 +137,11 @@ class Scene:
         """How long something may take that is wanted."""
         return PROMPT_MS if self.world.calm and self.unlimited(account) else STUCK_MS
 
+    def typing_place(self, life: Life) -> Place:
+        """The lane in which this run types."""
+        in_threads = self.truth.accounts[life.key.account].spec.rules.typing_in_threads
+        return life.key.account, life.key.conversation, f"typing {life.thread if in_threads else None}"
+
     def owner(self, place: Place) -> Life | None:
         """The run that owns the marks of this message."""
         key = self.lives.owners.get((place[0], place[1], place[2] or ""))

@@ -14,15 +14,15 @@ from typing import Any
 
 from actors.keys import ROUTER
 from actors.messages import FromClient
-from actors.platform_io import ShowMark
+from actors.platform_io import ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.run import EndedRun
-from actors.presence.terms import Outcome
+from actors.presence.terms import Outcome, TypingReport
 from actors.router_state import AdoptRuns, RouterFailedOn
 from actors.scenario import Control, Step
 from actors.scripted_platform import CallRecord
 from actors.simulate import Simulation
 from actors.witness import Witness
-from protocol.events import Ack, Rejected, Reply, RunEvent
+from protocol.events import Ack, Rejected, Reply, RunEvent, Sent
 from tests.simulation.call_watch import CallWatch
 from tests.simulation.lives import Lives
 from tests.simulation.mark_watch import MarkWatch
@@ -30,6 +30,8 @@ from tests.simulation.rest_watch import RestWatch
 from tests.simulation.run_watch import RunWatch
 from tests.simulation.scene import TROUBLE_MS, Scene
 from tests.simulation.worlds import LOOK_MS, World
+
+OF_TYPING = (TypeStart, TypeStop, TypeWithdraw, TypingReport)
 
 
 class Watcher(Witness):
@@ -39,7 +41,7 @@ class Watcher(Witness):
         self.world = world
         self.events = 0
         self._lag_ms = lag_ms
-        self._looked_ms = 0
+        self._look_ms = 0
         self._sent: set[tuple[str, str]] = set()
         self._late = False
         """The event that is sent is one of no open run."""
@@ -90,6 +92,7 @@ class Watcher(Witness):
             scene.truth.left |= {place for place in scene.truth.typing if place not in typing}
 
     def handling(self, key: Any, message: Any) -> None:
+        kind = type(message)
         if key == ROUTER:
             self.runs.judge()
             if isinstance(message, AdoptRuns):
@@ -99,12 +102,12 @@ class Watcher(Witness):
                 if not self.runs.was_applied(told.session, told.event):
                     self.marks.taken(told.event)
                 self.runs.taken(told.session, told.event)
-        elif isinstance(message, ShowMark):
+        elif kind is ShowMark:
             self.runs.judge()
             self.calls.told(key[1], message)
             self.marks.told(key[1], message)
             self.scene.truth.manners.wished((key[1], message.conversation, message.message))
-        elif type(key) is tuple:
+        elif kind in OF_TYPING and type(key) is tuple:
             self.calls.told(key[1], message)
 
     @staticmethod
@@ -174,8 +177,8 @@ class Watcher(Witness):
         if conversation is not None:
             manners = self.scene.truth.manners
             manners.happened(event.account, conversation, self.scene.now_ms)
-            if getattr(event, "ok", None) and type(event).__name__ == "Sent":
-                manners.posted(event.account, conversation)
+            if isinstance(event, Sent) and event.ok and not self.runs.was_applied(client, event):
+                manners.posted(event.account or "", conversation)
 
     def _control(self, step: Step, control: Control) -> None:
         scene = self.scene
@@ -202,6 +205,5 @@ class Watcher(Witness):
                 self.scene.stopped.clear()
                 self.scene.truth.manners.renewed()
         self.runs.judge()
-        if self.scene.now_ms - self._looked_ms >= LOOK_MS:
-            self._looked_ms = self.scene.now_ms
-            self.rest.look()
+        if self.scene.now_ms >= self._look_ms and self.rest.look():
+            self._look_ms = (self.scene.now_ms // LOOK_MS + 1) * LOOK_MS
