@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from actors.sdk import sdk_outcome
     from protocol.client.execution import Callbacks, CallOutcome
     from protocol.client.outcome import RunOutcome
-    from protocol.client.run_handle import ChildSpan, RunHandle, ToolSpan, current_run
+    from protocol.client.run_events import ChildSpan, ToolSpan
+    from protocol.client.run_handle import RunHandle, current_run
     from protocol.errors import DecodeError
     from protocol.events import Call
 
@@ -45,9 +46,8 @@ _HOMES = {
     "actors.sdk": {"sdk_outcome": "sdk_outcome"},
     "protocol.client.execution": {"Callbacks": "Callbacks", "CallOutcome": "CallOutcome"},
     "protocol.client.outcome": {"RunOutcome": "RunOutcome"},
-    "protocol.client.run_handle": {
-        name: name for name in ("ChildSpan", "RunHandle", "ToolSpan", "current_run")
-    },
+    "protocol.client.run_events": {"ChildSpan": "ChildSpan", "ToolSpan": "ToolSpan"},
+    "protocol.client.run_handle": {"RunHandle": "RunHandle", "current_run": "current_run"},
     "protocol.errors": {"DecodeError": "DecodeError"},
     "protocol.events": {"Call": "Call"},
 }  # fmt: skip

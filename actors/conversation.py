@@ -126,7 +126,7 @@ class ReactionActor(Actor):
 
     def _perform(self, run: str, machine: ReactionMachine, effects: Sequence[Effect]) -> None:
         info = machine.info
-        if self._state.reports and machine.verdict is not None:
+        if machine.verdict is not None and self._state.wants_verdicts():
             self._state.router.tell(Concluded(info.key, machine.verdict))
             machine.verdict = None
         for effect in effects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +99,7 @@ class Conversation:
     """The settings of bare typing scopes."""
     io: ActorRef[Any]
     router: ActorRef[Any]
-    reports: bool = False
+    wants_verdicts: Callable[[], bool] = lambda: False
     """Whether the router wants to hear what showed at the end of runs."""
     reactions: dict[str, ReactionMachine] = field(default_factory=dict)
     """By run."""

@@ -1,4 +1,4 @@
-"""What came of runs: for `RunHandle.outcome` of an embedded livesign."""
+"""What came of runs: for `RunHandle.outcome` of an embedded livesign, and for subscribers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from actors.presence.runs import RunTable
 from actors.presence.terms import RunKey
 from protocol.client.outcome import RunOutcome
 
-__all__ = ["Outcomes"]
+__all__ = ["Outcomes", "outcome_of"]
 
 _OPEN = RunOutcome("open", final=False)
 _WITHOUT_MARKS = ("cancelled", "silent")
@@ -25,12 +25,12 @@ class Outcomes:
     def known(self, key: RunKey) -> RunOutcome:
         """What is known now. Any thread."""
         ended = self._runs.ended.get(key.account, {}).get(key)
-        return _OPEN if ended is None or key in self._runs.open else _outcome(ended)
+        return _OPEN if ended is None or key in self._runs.open else outcome_of(ended)
 
     def told(self, ended: EndedRun) -> None:
         """In the runtime's thread."""
         signal = self._waiting.get(ended.info.key)
-        if signal is not None and _outcome(ended).final:
+        if signal is not None and outcome_of(ended).final:
             signal.set()
 
     def wait(self, key: RunKey, timeout_s: float) -> None:
@@ -45,7 +45,8 @@ class Outcomes:
             del self._waiting[key]
 
 
-def _outcome(ended: EndedRun) -> RunOutcome:
+def outcome_of(ended: EndedRun) -> RunOutcome:
+    """What is known of its end now."""
     info, verdict = ended.info, ended.verdict
     reason = None if ended.reason == "not_shown" else ended.reason  # the problem says it better
     if verdict is not None:

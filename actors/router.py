@@ -219,14 +219,17 @@ class RouterActor(Actor):
         ended = self._runs.ended[key.account].get(key)
         if ended is not None:
             self._state.ledger.ended(key, ended.outcome, ended.reason, self.clock.wall_ms())
-            if self._state.subscribers.any:
-                self._state.subscribers.tell(ended)
         self._tell_ended(ended)
         self._stop_orphaned_typing(key)
 
     def _tell_ended(self, ended: EndedRun | None) -> None:
-        if ended is not None and self._state.on_ended is not None:
+        """It has ended, or more is known of its end."""
+        if ended is None:
+            return
+        if self._state.on_ended is not None:
             self._state.on_ended(ended)
+        if self._state.subscribers.any:
+            self._state.subscribers.tell(ended)
 
     def _move_deadlines(self, keys: Iterable[RunKey]) -> None:
         for key in keys:
@@ -339,7 +342,7 @@ class RouterActor(Actor):
             io = self.runtime.lookup(io_key(account))
             assert io is not None
             policy = self._state.policy_for(account, conversation, None, None, None)
-            state = Conversation(account, conversation, policy, io, self.actor_ref, self._state.reports)
+            state = Conversation(account, conversation, policy, io, self.actor_ref, self._state.wants_verdicts)
             entry = self._state.conversations[place] = Entry(state)
             self._conversations.tell(StartConversation(entry.state))
         return entry

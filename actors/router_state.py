@@ -99,3 +99,7 @@ class RouterState:
     """Told of every run that ends (and again when its result changes)."""
     reports: bool = False
     """Whether ``on_ended`` is also told, again, of what showed at the end."""
+
+    def wants_verdicts(self) -> bool:
+        """Whether anybody is to hear what showed at the end of runs."""
+        return self.reports or self.subscribers.any

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from actors.messages import ReplyTo, Subscription
+from actors.outcomes import outcome_of
 from actors.presence.run import EndedRun, Run
 from actors.presence.terms import RunInfo, RunKey
 from protocol.events import State
@@ -71,6 +72,7 @@ class Subscribers:
         info = run.info
         account, conversation, name = info.key
         ended = run if isinstance(run, EndedRun) else None
+        end = outcome_of(ended) if ended else None
         thread = info.thread if info.policy.typing.in_threads else None
         return State(
             account=account,
@@ -81,6 +83,9 @@ class Subscribers:
             shown=[] if info.message is None else self.look.shown(account, conversation, info.message),
             typing=self.look.typing(account, conversation, thread),
             reason=ended.reason if ended else None,
+            final=end is not None and end.final,
+            mark=end.mark if end else None,
+            problem=end.problem if end else None,
         )
 
 

@@ -347,7 +347,7 @@ class Call(Reply, frozen=True, kw_only=True):
 
 
 class State(Reply, frozen=True, kw_only=True):
-    """What shows now, for subscribers."""
+    """What shows now, for subscribers. Of a run that has ended also what people saw at the end, as soon as it is certain."""
 
     account: str
     conversation: str
@@ -357,6 +357,9 @@ class State(Reply, frozen=True, kw_only=True):
     typing: bool
     message: str | None = None
     reason: str | None = None
+    final: bool = False
+    mark: str | None = None
+    problem: str | None = None
 
 
 class Gap(Reply, frozen=True, kw_only=True):

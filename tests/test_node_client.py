@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -120,3 +121,31 @@ run.done();
 await livesign.close();
 process.exit(0);
 """
+
+
+def test_what_shows_is_told_to_those_who_want_to_know(daemon: Daemon) -> None:
+    told = script(
+        """
+        const livesign = new Livesign(process.argv.at(-1));
+        livesign.subscribe((state) => {
+          console.log(JSON.stringify(state));
+          if (state.final) livesign.close();
+        }, { account: "bot", conversation: 5 });
+        livesign.subscribe(() => { throw new Error("a listener's fault is its own"); });
+        await livesign.execute("bot", { set() {}, clear() {}, typing_start() {} });
+        for (const conversation of [4, 5]) {
+          await livesign.run({ conversation, message: 7, direct: true }, async (run) => {
+            run.thinking();
+            await livesign.flush();
+          });
+        }
+        """,
+        str(daemon.config.server.unix),
+    )
+    states = [json.loads(line) for line in told.splitlines()]
+    assert {state["conversation"] for state in states} == {"5"}
+    assert states[0] | {"typing": True} == {
+        "type": "state", "account": "bot", "conversation": "5", "run": "7", "message": "7",
+        "phase": "queued", "shown": [], "typing": True,
+    }  # fmt: skip
+    assert (states[-1]["phase"], states[-1]["mark"], states[-1]["final"]) == ("done", "👍", True)

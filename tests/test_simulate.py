@@ -503,13 +503,13 @@ def test_several_accounts_must_be_named_and_unknown_ones_are_refused() -> None:
 def test_a_subscriber_is_told_each_change_once() -> None:
     result = play([0, {"type": "subscribe"}, "watcher"], *WHOLE_RUN)
     states = [
-        (t_ms, reply.phase, reply.shown, reply.typing)  # type: ignore[attr-defined]
+        (t_ms, reply.phase, reply.shown, reply.typing, reply.mark)  # type: ignore[attr-defined]
         for t_ms, client, reply in result.replies
         if client == "watcher"
     ]
     assert len(states) == len(set(map(str, states)))
-    assert (800, "thinking", ["🤔"], True) in states
-    assert states[-1] == (7_500, "done", [], False)
+    assert (800, "thinking", ["🤔"], True, None) in states
+    assert states[-1] == (7_500, "done", [], False, "👍")
 
 
 def test_an_adapter_can_be_tried_with_raw_answers() -> None:

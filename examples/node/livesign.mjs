@@ -1,4 +1,4 @@
-// A client of livesign for Node: run handles and remote execution over a socket. Needs @msgpack/msgpack, nothing else.
+// A client of livesign for Node: run handles, what shows, and remote execution over a socket. Needs @msgpack/msgpack, nothing else.
 //
 //   const livesign = new Livesign("/run/user/1000/livesign/livesign.sock");      // or { host, port, token }
 //   await livesign.run({ conversation: "-100123", message: 817, direct: true }, async (run) => {
@@ -6,6 +6,7 @@
 //     await run.tool("web_search", async () => { ... });
 //   });                                                // left normally: done; an exception: error, and it goes on
 //   livesign.execute("support", { set: async (call) => { ... }, typing_start: async (call) => { ... } });
+//   livesign.subscribe((state) => console.log(state.run, state.phase, state.shown));      // what shows, with each change
 //   await livesign.close();
 //
 // Every event has an id and is sent again over a new connection until it is acknowledged; runs are kept alive.
@@ -129,7 +130,7 @@ export class Run {
 /** A session with livesign. `address`: path of its Unix socket, or { host, port, token }. */
 export class Livesign {
   #address; #link; #prefix = randomUUID().slice(0, 8); #count = 0; #waiting = new Map(); #idle = []; #open = new Map();
-  #executors = []; #beat;
+  #executors = []; #subscriptions = []; #beat;
 
   constructor(address, { session = randomUUID() } = {}) {
     this.#address = address;
@@ -174,6 +175,15 @@ export class Livesign {
     }
   }
 
+  /** Have `onState(state)` called with what shows of every run, or of one account or conversation: first of the runs that
+   * are open, then with each change; after a reconnect anew. Of a run that has ended, `mark` is what people saw, once
+   * `final`. Needs the grant to subscribe. */
+  subscribe(onState, { account, conversation } = {}) {
+    const event = { type: "subscribe", account, conversation: conversation?.toString() };
+    this.#subscriptions.push({ event, onState });
+    this.#link.send(event);
+  }
+
   /** Make the calls of a remote account: `functions` by op (set, remove, clear, typing_start, typing_stop).
    * A function returns nothing, or { outcome, handle, retry_after_ms, scope, detail }; what it throws is bad_request. */
   execute(account, functions) {
@@ -206,16 +216,31 @@ export class Livesign {
 
   #begin() {
     // What a livesign that was started anew has to hear of runs that are open; then what it has not acknowledged.
+    for (const { event } of this.#subscriptions) this.#link.send(event);
     for (const run of this.#open.values()) this.#link.send(run.opening);
     for (const event of this.#waiting.values()) this.#link.send(event);
   }
 
   #heard(reply) {
+    if (reply.type === "state") return this.#tell(reply);
+    if (reply.type === "gap") for (const { event } of this.#subscriptions) this.#link.send(event); // some were not read in time
     if (reply.type !== "ack" && reply.type !== "rejected") return;
     if (reply.type === "rejected") console.warn(`livesign rejected an event: ${reply.code}: ${reply.detail}`);
     this.#waiting.delete(reply.id);
     for (const [key, run] of this.#open) if (run.ended) this.#open.delete(key);
     if (!this.#waiting.size) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #tell(state) {
+    for (const { event, onState } of this.#subscriptions) {
+      if (![undefined, state.account].includes(event.account)) continue;
+      if (![undefined, state.conversation].includes(event.conversation)) continue;
+      try {
+        onState(state);
+      } catch (error) {
+        console.error(error);
+      }
+    }
   }
 }
 

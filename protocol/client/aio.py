@@ -199,7 +199,7 @@ class AsyncClient(RunMaker):
     def outcome_of(self, run: RunHandle, timeout_s: float) -> RunOutcome:
         """See `RunHandle.outcome`; never waits, because that would hold the loop that brings the answer."""
         followed = self._core.followed(run)
-        return outcome_by_ack(run) if followed is None else followed.result()
+        return outcome_by_ack(run) if followed is None else followed.outcome
 
     async def aoutcome_of(self, run: RunHandle, timeout_s: float) -> RunOutcome:
         """See `RunHandle.aoutcome`."""
@@ -207,7 +207,7 @@ class AsyncClient(RunMaker):
         if followed is None:
             await self.flush(timeout_s)
         else:
-            await self._until(lambda: followed.settled, timeout_s)
+            await self._until(lambda: followed.outcome.final, timeout_s)
         return self.outcome_of(run, timeout_s)
 
     # --- called by the link --------------------------------------------------------------------------------

@@ -196,8 +196,8 @@ class Client(RunMaker):
         with self._changed:
             followed = self._core.followed(run)
             if followed is not None:
-                self._changed.wait_for(lambda: followed.settled, wait_s)
-                return followed.result()
+                self._changed.wait_for(lambda: followed.outcome.final, wait_s)
+                return followed.outcome
         self.flush(wait_s)
         return outcome_by_ack(run)
 

@@ -41,37 +41,16 @@ _ENDS = ("done", "error", "cancelled", "silent")
 class Followed:
     """What is known, by states, of the end of one run."""
 
-    __slots__ = ("__weakref__", "mark", "outcome", "reason", "settled")
+    __slots__ = ("__weakref__", "outcome")
 
     def __init__(self) -> None:
-        self.outcome: str | None = None
-        self.reason: str | None = None
-        self.mark: str | None = None
-        self.settled = False
+        self.outcome = RunOutcome("open", final=False)
 
     def take(self, state: State) -> None:
         """The run's present state."""
-        if state.phase not in _ENDS:
-            self.mark = state.shown[-1] if state.shown else None  # it may still show when the end is told
-            return
-        first = self.outcome is None
-        self.outcome, self.reason = state.phase, state.reason
-        shown = state.shown[-1] if state.shown else None
-        if state.reason == "not_shown" or state.phase in ("cancelled", "silent"):
-            self.mark, self.settled = None, shown is None
-        elif first:
-            # The end is told before its mark can be there: what shows now is the phase's, what changes next is the final one.
-            self.mark = shown
-        elif not self.settled and shown is not None and shown != self.mark:
-            self.mark, self.settled = shown, True
-
-    def result(self) -> RunOutcome:
-        """The same as an outcome."""
-        if self.outcome is None:
-            return RunOutcome("open", final=False)
-        problem = "not_shown" if self.reason == "not_shown" else None
-        mark = self.mark if self.settled else None
-        return RunOutcome(self.outcome, None if problem else self.reason, mark, problem, self.settled)
+        if state.phase in _ENDS:
+            reason = None if state.reason == "not_shown" else state.reason  # the problem says it better
+            self.outcome = RunOutcome(state.phase, reason, state.mark, state.problem, state.final)
 
 
 class Core:

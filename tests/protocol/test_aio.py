@@ -246,10 +246,8 @@ def test_states_come_to_who_asked_for_them_also_after_a_reconnect_and_a_gap(serv
 
 
 def test_the_outcome_of_a_followed_run_is_known(server: ScriptedServer) -> None:
-    def state(phase: str, *shown: str, reason: str | None = None) -> State:
-        return State(
-            account="a", conversation="c", run="m", phase=phase, shown=list(shown), typing=False, reason=reason
-        )
+    def state(phase: str, *shown: str, **end: Any) -> State:
+        return State(account="a", conversation="c", run="m", phase=phase, shown=list(shown), typing=False, **end)
 
     async def script() -> None:
         async with connected(server, follow=True) as client:
@@ -260,7 +258,7 @@ def test_the_outcome_of_a_followed_run_is_known(server: ScriptedServer) -> None:
                 server.say(state("thinking", "🤔"))
             server.say(state("done", "🤔"))
             assert (await run.aoutcome(0.05)).final is False
-            server.say(state("done", "👍"), state("done"))
+            server.say(state("done", "👍", final=True, mark="👍"), state("done", final=True, mark="👍"))
             outcome = await run.aoutcome()
             assert (outcome.outcome, outcome.mark, outcome.final) == ("done", "👍", True)
 

@@ -260,7 +260,6 @@ def test_the_blocking_client_makes_the_calls(tmp_path: Path) -> None:
                 run.thinking()
                 while "🤔" not in [call.emoji for call in calls]:
                     time.sleep(0.001)
-                time.sleep(0.3)  # its answer has to be back: a mark that comes after the end is taken for the final one
             return run.outcome()
 
     with serving(tmp_path) as address:
@@ -285,7 +284,6 @@ def test_the_asyncio_client_makes_the_calls(tmp_path: Path) -> None:
                 run.thinking()
                 while "🤔" not in [call.emoji for call in calls]:
                     await asyncio.sleep(0.001)
-                await asyncio.sleep(0.3)
             outcome = await run.aoutcome()
         return outcome
 
