@@ -16,6 +16,8 @@ from actors.application import Application
 from actors.config import Config
 from actors.engine import AccountError, Engine, open_ledger, sandbox_options
 from actors.executors import Executors
+from actors.keys import io_key
+from actors.platform_io import Reachable
 from actors.runtime import Runtime
 from actors.server import Server
 
@@ -31,7 +33,7 @@ class Daemon(Engine):
         """Raises AccountError and LedgerLockedError; nothing is left running then."""
         runtime = runtime or Runtime(name="livesign")
         ledger = open_ledger(config.ledger_path, runtime)
-        executors = Executors()
+        executors = Executors(self._reachable)
         super().__init__(config, runtime, ledger, {"remote": executors.port})
         self.server = Server(
             config.server,
@@ -74,6 +76,11 @@ class Daemon(Engine):
         self.application.close()
         self.server.stop()
         self.close()
+
+    def _reachable(self, account: str) -> None:
+        ref = self.runtime.lookup(io_key(account))
+        if ref is not None:
+            ref.tell(Reachable())
 
     def close(self) -> None:
         """End at once; what shows is left as it is."""

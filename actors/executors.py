@@ -65,7 +65,9 @@ class _Offer:
 class Executors:
     """All executors and all calls under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_join: Callable[[str], None] = lambda account: None) -> None:
+        """``on_join`` is told of each account for whose calls somebody has come."""
+        self._on_join = on_join
         self.counters: Counter[str] = Counter()
         """calls_handed, calls_late (results that came too late or twice)."""
         self._offers: list[_Offer] = []
@@ -103,6 +105,8 @@ class Executors:
         for waiting in list(self._calls.values()):
             if waiting.executor is None:
                 self._hand(waiting)
+        for account in filter(covers, list(self._accounts)):
+            self._on_join(account)
 
     def leave(self, executor: Executor) -> None:
         """Its connection is gone."""

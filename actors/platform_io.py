@@ -107,6 +107,10 @@ class Revive(Message, frozen=True):
     """The configuration was loaded again: an account stopped by auth may try again."""
 
 
+class Reachable(Message, frozen=True):
+    """Somebody who makes the calls of a remote account has come: what backs off need not wait."""
+
+
 class Wake(Message, frozen=True):
     """Time to look at the lanes again."""
 
@@ -143,7 +147,7 @@ class AccountIO:
                 return Retold(message, fails)
             self.failed.pop(_lane(message), None)
             return None
-        return message if isinstance(message, AnswersLost | Revive) else None
+        return message if isinstance(message, AnswersLost | Reachable | Revive) else None
 
     def deadline_of(self, op: Op) -> int:
         typing = op in TYPING_OPS
@@ -220,6 +224,8 @@ class PlatformIOActor(Actor):
                 return lanes.release(conversation, target, now_ms)
             case AnswersLost():
                 return lanes.restart(now_ms)
+            case Reachable():
+                return lanes.reachable(now_ms)
             case Posted(conversation):
                 lanes.posted(conversation, now_ms)
             case Revive():

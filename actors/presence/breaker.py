@@ -201,6 +201,11 @@ class Outage:
             self._delay_ms = PROBE_MS
             self._retry_at_ms = now_ms + PROBE_MS
 
+    def probe_now(self, now_ms: int) -> None:
+        """The platform may be back: do not wait for the next probe's time."""
+        self._delay_ms = PROBE_MS
+        self._retry_at_ms = min(self._retry_at_ms, now_ms)
+
     def lost(self, call_id: int) -> None:
         """The answer was lost on our side: if it was the probe, another one finds out."""
         if call_id == self._probe:

@@ -147,6 +147,10 @@ class Health:
         self._circuits = Circuits()
         self._outage = Outage()
 
+    def reachable(self, now_ms: int) -> None:
+        """What could not be reached may be again: an outage is probed at once."""
+        self._outage.probe_now(now_ms)
+
     def reopen(self, conversation: str, now_ms: int) -> None:
         """Something has changed in the conversation: its open circuits let a probe through."""
         for kind in Kind:

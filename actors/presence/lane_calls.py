@@ -63,6 +63,17 @@ class LaneCalls:
         for entry in list(self._table.entries()):
             self.place(entry, now_ms)
 
+    def retry_now(self, now_ms: int) -> list[Report]:
+        """Let no lane back off any longer; more than can be called at once leave one by one. What the machines have
+        to be told."""
+        waiting = [entry for entry in self._table.entries() if entry.lane.not_before_ms > now_ms]
+        if len(waiting) > self.order.concurrency:
+            self._pacing.slow(now_ms)
+        for entry in waiting:
+            entry.lane.not_before_ms = 0
+            self.place(entry, now_ms)
+        return self.take_reports()
+
     def place(self, entry: Entry, now_ms: int) -> None:
         """Put the lane where it belongs now: among those that wait, parked, at rest, or away."""
         self._reports += entry.lapse(now_ms)

@@ -171,6 +171,12 @@ class Lanes:
         self._now_ms = now_ms
         self._health.revive()
 
+    def reachable(self, now_ms: int) -> list[Report]:
+        """Whoever makes the calls is back: no lane backs off any longer. In an outage one of them probes at once."""
+        self._now_ms = now_ms
+        self._health.reachable(now_ms)
+        return self._calls.retry_now(now_ms)
+
     def posted(self, conversation: str, now_ms: int) -> None:
         """The bot has posted there: what was forbidden may be allowed again, so the next wish asks."""
         self._now_ms = now_ms

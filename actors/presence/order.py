@@ -36,7 +36,8 @@ class Order:
             entry.alarm = 0
         groups = {op: (self._pacing.groups[op], op in SHOWING) for op in Op}
         distinct = list(dict.fromkeys(groups.values()))
-        self._concurrency = concurrency
+        self.concurrency = concurrency
+        """Calls under way at most."""
         self._groups = {op: distinct.index(group) for op, group in groups.items()}
         self._ops = {group: op for op, group in sorted(self._groups.items(), key=lambda pair: pair[1])}
         self._ready = Ready(len(distinct))
@@ -93,7 +94,7 @@ class Order:
     @property
     def full(self) -> bool:
         """No connection is free."""
-        return self._flights >= self._concurrency
+        return self._flights >= self.concurrency
 
     def begun(self, entry: Entry, call: Call) -> None:
         """The lane's call starts."""
@@ -149,7 +150,7 @@ class Order:
 
     def _connections(self, low: bool) -> int:
         """How many a class may use; one conversation may use half of them, rounded up."""
-        return max(1, self._concurrency // 2) if low else self._concurrency
+        return max(1, self.concurrency // 2) if low else self.concurrency
 
     def _open_groups(self, rank: Rank, now_ms: int) -> list[bool]:
         """Which groups of this class have somebody waiting whom the account lets through."""

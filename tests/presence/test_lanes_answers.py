@@ -186,3 +186,59 @@ def test_during_an_outage_nobody_is_woken_before_the_next_probe() -> None:
     assert len(world.calls) == 5
     world.run(1_060)
     assert len(world.calls) == 6
+
+
+# --- whoever makes the calls comes back --------------------------------------------------------------------------
+
+
+def away_until(until_ms: int, conversations: int, messages: int = 1, concurrency: int = 4) -> World:
+    """Nobody makes the calls; every lane has backed off for long when somebody comes."""
+    world = World(make_lanes(concurrency=concurrency), down_until(until_ms))
+    for number in range(conversations * messages):
+        world.show(f"c{number % conversations}", f"m{number}", "👍")
+    world.run(until_ms)
+    return world
+
+
+@pytest.mark.parametrize("conversations", [1, 2, 3, 20])
+def test_who_comes_back_is_given_a_call_at_once_whatever_the_lanes_had_to_wait(conversations: int) -> None:
+    world = away_until(600_000, conversations)
+    waited, before = world.lanes.wake_at_ms(), len(world.calls)
+    assert waited is not None
+    assert waited > 601_000
+    world.lanes.reachable(600_000)
+    world.run(600_000)
+    assert world.starts()[before:], "a call begins at once"
+    world.run(700_000)
+    assert len(world.lanes.shown_marks()) == conversations
+
+
+@pytest.mark.parametrize(("conversations", "messages"), [(200, 1), (1, 200), (2, 100)])
+def test_what_waited_for_who_comes_back_is_no_thundering_herd(conversations: int, messages: int) -> None:
+    world = away_until(600_000, conversations, messages)
+    before = len(world.calls)
+    world.lanes.reachable(600_000)
+    world.run(600_000 + 3_600_000)
+    starts = world.starts()[before:]
+    assert max(sum(at_ms <= other < at_ms + 10_000 for other in starts[:50]) for at_ms in starts[:50]) <= 40
+    assert len(world.lanes.shown_marks()) == 200
+
+
+def test_somebody_who_comes_when_nothing_waits_changes_nothing() -> None:
+    world = World(make_lanes())
+    world.show("c", "m", "👍")
+    world.run(1_000)
+    assert world.lanes.reachable(1_000) == []
+    world.show("d", "m", "👍")
+    world.run(2_000)
+    assert world.starts() == [0, 1_000]
+
+
+def test_who_comes_and_leaves_without_a_call_made_costs_one_probe_each_time() -> None:
+    world = away_until(600_000, 100)
+    world.answer = down_until(1 << 60)
+    before = len(world.calls)
+    for number in range(20):
+        world.lanes.reachable(world.now_ms)
+        world.run(600_000 + 500 * (number + 1))
+    assert len(world.calls) - before <= 20

@@ -18,7 +18,7 @@ from actors.daemon import Daemon
 from actors.dialogue import Dialogue
 from actors.executors import Executors, RemotePort
 from actors.grants import Grant
-from actors.presence.terms import Command, Op, Outcome, OutcomeKind
+from actors.presence.terms import Command, Op, Outcome, OutcomeKind, RetryRules
 from actors.server_context import ServerContext
 from protocol.client.aio import AsyncClient
 from protocol.client.blocking import Client
@@ -325,6 +325,25 @@ def test_an_executor_comes_back_and_is_given_what_waits(tmp_path: Path) -> None:
     with serving(tmp_path) as address:
         elsewhere(lambda: play(address))
     assert set(made) == {"second"}
+
+
+def test_a_call_that_backs_off_is_made_at_once_when_its_executor_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.application.RetryRules", lambda: RetryRules(first_delay_ms=60_000))
+    made: list[str | None] = []
+
+    def play(address: str) -> None:
+        with Client(address) as client:
+            client.run(conversation=5, message=7).begin().done()
+            while not client.stats().get("outcome_transient"):
+                pass
+            client.execute(Callbacks(lambda call: made.append(call.emoji))).wait_ready()
+            while "👍" not in made:
+                pass
+
+    with serving(tmp_path, calls={"deadline_ms": 50}, typing={"mode": "never"}) as address:
+        elsewhere(lambda: play(address))
 
 
 def test_coroutine_functions_need_the_loop_they_belong_to(tmp_path: Path) -> None:
