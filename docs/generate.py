@@ -5,9 +5,13 @@ A test holds that the files are what this prints.
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
+import re
 import typing
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
@@ -15,23 +19,36 @@ from actors.config_keys import KEYS, Key
 from actors.platforms.like import LikeAdapter
 from actors.platforms.registry import PLATFORMS
 from actors.platforms.spec import NO_OPTIONS, PlatformSpec
-from protocol import events
+from protocol import events, replies
 
 HERE = Path(__file__).resolve().parent
 NOTE = "<!-- Written by docs/generate.py; change the types instead. -->\n"
-COMMON = ("id", "conversation", "account", "message", "run", "thread", "lease_ms")
+COMMON = ("conversation", "account", "message", "run", "thread", "lease_ms")
+
+
+INTRODUCTION = """\
+An event says *what happens* to a run; livesign decides what to show. On the wire each event and each reply is one msgpack map,
+with nothing around it, whose `type` is the heading here. A field whose default suits can be left out; unknown fields are
+ignored. Ids are text of at most 255 bytes, or whole numbers, which stand for their decimal text. Times are whole milliseconds
+(`_ms`); `sent_at_ms` is Unix time. On a Unix socket a client can start with any event; on TCP with `hello`."""
 
 
 def events_page() -> str:
     """Every event and reply with its fields."""
-    lines = ["# Events and replies", "", NOTE, _paragraphs(events), ""]
-    lines += ["## Events", "", "Fields of every event of a run:", "", *_fields(events.RunEvent, COMMON), ""]
-    for cls in _subclasses(events.Event):
+    lines = ["# Events and replies", "", NOTE, INTRODUCTION, ""]
+    lines += ["## Events", "", "Every event may carry:", "", *_fields(events.Event, ("id",)), ""]
+    lines += ["Every event of a run carries, or may carry:", "", *_fields(events.RunEvent, COMMON), ""]
+    bare = ", ".join(f"`{cls.__struct_config__.tag}`" for cls in events.BARE_EVENTS)
+    lines += [
+        f"At least one of `message` and `run` is given (or the `scope` of a bare indicator). Events of no run are {bare}.",
+        "",
+    ]
+    for cls in _subclasses(events, events.Event):
         if cls is not events.RunEvent:
-            skip = COMMON if issubclass(cls, events.RunEvent) else ("id",)
-            lines += _section(cls, skip)
+            skip = COMMON if issubclass(cls, events.RunEvent) else ()
+            lines += _section(cls, ("id", *skip))
     lines += ["## Replies", ""]
-    for cls in _subclasses(events.Reply):
+    for cls in _subclasses(replies, replies.Reply):
         lines += _section(cls, ())
     return "\n".join(lines).rstrip() + "\n"
 
@@ -107,27 +124,40 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _paragraphs(thing: object) -> str:
-    return inspect.cleandoc(thing.__doc__ or "").replace("``", "`")
+def _words(text: str | None) -> str:
+    """A docstring as Markdown: structs by their names on the wire."""
+    plain = inspect.cleandoc(text or "").replace("``", "`")
+    return re.sub(r"`([A-Z][A-Za-z]+)`", lambda found: f"`{replies.snake(found[1])}`", plain)
 
 
 def _section(cls: type[msgspec.Struct], skip: tuple[str, ...]) -> list[str]:
-    text = _paragraphs(cls) if cls.__doc__ else ""
-    if text.startswith(f"{cls.__name__}("):
-        text = ""
     fields = _fields(cls, tuple(f.name for f in msgspec.structs.fields(cls) if f.name not in skip))
-    return [f"### {cls.__struct_config__.tag}", "", *([text, ""] if text else []), *([*fields, ""] if fields else [])]
+    return [f"### {cls.__struct_config__.tag}", "", _words(cls.__doc__), "", *([*fields, ""] if fields else [])]
 
 
 def _fields(cls: type[msgspec.Struct], names: tuple[str, ...]) -> list[str]:
     found = {field.name: field for field in msgspec.structs.fields(cls)}
+    meanings = _meanings(cls)
     rows = []
     for name in names:
         field = found[name]
         empty = field.required or field.default in (None, "")
         default = "required" if field.required else "" if empty else f"default {_plain(field.default)}"
-        rows.append(f"- `{name}`: {_type(field.type)}{', ' + default if default else ''}")
+        about = ". ".join(filter(None, (default, meanings.get(name))))
+        rows.append(f"- `{name}`: {_type(field.type)}{', ' + about if default else '. ' + about if about else ''}")
     return rows
+
+
+def _meanings(cls: type[msgspec.Struct]) -> dict[str, str]:
+    """The docstrings below the fields of a struct and of those it extends."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__ in (events.__name__, replies.__name__):
+            body = ast.parse(inspect.getsource(base)).body[0].body  # type: ignore[attr-defined]
+            for field, text in itertools.pairwise(body):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    found[field.target.id] = _words(ast.literal_eval(text.value)).replace("\n", " ")  # type: ignore[union-attr]
+    return found
 
 
 def _type(hint: object) -> str:
@@ -146,13 +176,9 @@ def _type(hint: object) -> str:
     return {str: "text", int: "number", bool: "true / false"}.get(hint, str(hint))  # type: ignore[call-overload, no-any-return]
 
 
-def _subclasses(base: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+def _subclasses(module: ModuleType, base: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     """In the order of the source."""
-    return [
-        cls
-        for cls in vars(events).values()
-        if isinstance(cls, type) and issubclass(cls, base) and cls not in (base, events.Event, events.Reply)
-    ]
+    return [cls for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, base) and cls is not base]
 
 
 PAGES = {"events.md": events_page, "configuration.md": configuration_page, "platforms.md": platforms_page}

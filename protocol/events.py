@@ -1,4 +1,4 @@
-"""Every event a client sends and every reply it gets, as frozen tagged structs.
+"""Every event a client sends, as frozen tagged structs; the replies are those of `protocol.replies`.
 
 An event says *what happens* to a run; livesign decides what to show. On the wire each struct is one msgpack
 map whose ``type`` names it in snake case (``ToolEnd`` is ``tool_end``). Ids are text of at most 255 bytes;
@@ -7,62 +7,33 @@ times are integer milliseconds (``_ms``), ``sent_at_ms`` is Unix time.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from protocol.replies import (
+    Ack,
+    Call,
+    Closing,
+    Code,
+    Gap,
+    Pong,
+    Rejected,
+    Reply,
+    State,
+    StatsReply,
+    Welcome,
+    snake,
+)  # fmt: skip
+
 __all__ = [
-    "BARE_EVENTS",
-    "PHASE_EVENTS",
-    "PROTOCOL_VERSION",
-    "RUN_EVENTS",
-    "TERMINAL_EVENTS",
-    "Ack",
-    "Alive",
-    "Call",
-    "CallResult",
-    "Cancelled",
-    "Child",
-    "ChildEnd",
-    "Clear",
-    "Closing",
-    "Code",
-    "Compacting",
-    "CompactingEnd",
-    "Done",
-    "Error",
-    "Event",
-    "Gap",
-    "Hello",
-    "Id",
-    "Merged",
-    "Moved",
-    "Ping",
-    "Pong",
-    "Progress",
-    "Queued",
-    "Received",
-    "Rejected",
-    "Reply",
-    "Restore",
-    "RunEvent",
-    "Sending",
-    "Sent",
-    "Silent",
-    "State",
-    "Stats",
-    "StatsReply",
-    "Subscribe",
-    "Text",
-    "Thinking",
-    "Tool",
-    "ToolEnd",
-    "TypingStart",
-    "TypingStop",
-    "Waiting",
+    "BARE_EVENTS", "PHASE_EVENTS", "PROTOCOL_VERSION", "RUN_EVENTS", "TERMINAL_EVENTS", "Ack", "Alive", "Call",
+    "CallResult", "Cancelled", "Child", "ChildEnd", "Clear", "Closing", "Code", "Compacting", "CompactingEnd",
+    "Done", "Error", "Event", "Gap", "Hello", "Id", "Merged", "Moved", "Ping", "Pong", "Progress", "Queued",
+    "Received", "Rejected", "Reply", "Restore", "RunEvent", "Sending", "Sent", "Silent", "State", "Stats",
+    "StatsReply", "Subscribe", "Text", "Thinking", "Tool", "ToolEnd", "TypingStart", "TypingStop", "Waiting",
     "Welcome",
-]
+]  # fmt: skip
 
 PROTOCOL_VERSION = 1
 
@@ -70,62 +41,71 @@ Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
 DurationMs: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 DelayMs: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 UnixMs: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
-Code: TypeAlias = Literal[
-    "malformed", "unknown_type", "missing_field", "wrong_type", "bad_value", "too_large", "unauthorized",
-    "unknown_account", "limit",
-]  # fmt: skip
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-class Event(Struct, frozen=True, kw_only=True, gc=False, tag_field="type", tag=_snake, omit_defaults=True):
-    """Base of everything a client sends. ``id`` asks for an `Ack` and makes the event idempotent."""
+class Event(Struct, frozen=True, kw_only=True, gc=False, tag_field="type", tag=snake, omit_defaults=True):
+    """Base of everything a client sends."""
 
     id: Id | None = None
+    """Asks for an `Ack`, and makes sure that the event counts once: of each session the last 4,096 are
+    remembered, until ten minutes after its end."""
 
 
 class RunEvent(Event, frozen=True, kw_only=True):
-    """An event of one run. ``run`` defaults to ``message``; at least one of the two is given.
-
-    ``account`` may be left out where the client may use exactly one. ``thread`` is fixed by the event that
-    opens the run. ``lease_ms`` in the opening event makes the run live by events only (the connection does
-    not count).
-    """
+    """An event of one run; at least one of ``message`` and ``run`` is given."""
 
     conversation: Id
+    """The chat; what the ids are on each platform is in platforms.md."""
     account: Id | None = None
+    """The account's name in the configuration; may be left out where the client may use exactly one."""
     message: Id | None = None
+    """The message that carries the marks; absent: the run has typing and no marks."""
     run: Id | None = None
+    """The run's own name, where it is not its message's only one; absent: the message's id."""
     thread: Id | None = None
+    """Where the reply goes, and so typing. Fixed by the event that opens the run."""
     lease_ms: DurationMs | None = None
+    """In the opening event: the run lives by events only, so long after each; an open connection does not count."""
 
 
 class Hello(Event, frozen=True, kw_only=True):
-    """First map of a TCP connection (optional on a Unix socket)."""
+    """First map of a TCP connection (optional on a Unix socket); answered with `Welcome`."""
 
     protocol: int = 1
+    """The only version there is."""
     client: str = ""
+    """Its name, for logs."""
     session: Id | None = None
+    """The session to go on with after a lost connection; absent: a new one."""
     token: str | None = None
+    """Needed on TCP."""
     role: Literal["send", "execute", "subscribe"] = "send"
+    """`send`: events of runs, and `Subscribe` where the grant allows. `execute`: makes calls. `subscribe`: only listens."""
 
 
 class Received(RunEvent, frozen=True, kw_only=True):
     """A message was accepted: opens the run; the ack gate decides whether it is marked."""
 
     direct: bool
+    """A private chat, not a group."""
     mentioned: bool = False
+    """The message mentions the bot."""
     mentionable: bool | None = None
     """Whether the bot can be mentioned there; absent: every chat that is not direct."""
     can_detect_mention: bool = True
+    """Whether mentions can be seen there at all."""
     bypass_mention: bool | None = None
+    """As good as mentioned: a command, or a reply to the bot."""
     from_bot: bool = False
+    """Another bot wrote it (`ack.from_bots`)."""
     sender: Id | None = None
+    """Who wrote it; nothing depends on it."""
     forum: bool = False
+    """Telegram: the group has topics."""
     sent_at_ms: UnixMs | None = None
+    """When it was written; old ones get no mark (`ack.max_age_ms`)."""
     kind: Literal["text", "audio", "command", "interaction", "scheduled"] = "text"
+    """What a `[[match]]` block of the configuration can ask for."""
 
 
 class Queued(RunEvent, frozen=True, kw_only=True):
@@ -146,7 +126,9 @@ class Tool(RunEvent, frozen=True, kw_only=True):
     """A tool started; with ``call`` it is a span, open until its `ToolEnd`."""
 
     name: str | None = None
+    """Chooses the mark (`tools.*` of the configuration)."""
     call: Id | None = None
+    """An id of this call within its run."""
 
 
 class ToolEnd(RunEvent, frozen=True, kw_only=True):
@@ -188,6 +170,7 @@ class Child(RunEvent, frozen=True, kw_only=True):
     """A helper run that keeps this run open, for ``max_ms`` at most."""
 
     child: Id
+    """An id of the helper within its run."""
     max_ms: DurationMs | None = None
 
 
@@ -272,7 +255,9 @@ class Subscribe(Event, frozen=True, kw_only=True):
     """Get `State` replies from now on (``what`` calls: the calls, for an executor)."""
 
     conversation: Id | None = None
+    """Of this conversation only."""
     account: Id | None = None
+    """Of this account only; absent: of all that the client may use."""
     what: Literal["states", "calls"] = "states"
 
 
@@ -281,10 +266,17 @@ class CallResult(Event, frozen=True, kw_only=True):
 
     call_id: Id
     outcome: str
+    """`ok`; `already_done`; `gone`: the message or chat is no more; `forbidden`; `invalid_reaction`: not this emoji;
+    `rate_limited`; `transient`: try again later; `unknown`: nobody knows whether it happened; `auth`: the credentials are
+    refused, stop; `bad_request`: never try this again."""
     retry_after_ms: DelayMs | None = None
+    """Of `rate_limited`: how long to wait."""
     scope: str | None = None
+    """What the limit or refusal is about: `account`, `conversation`, `route` (this kind of call) or `message`."""
     handle: str | None = None
+    """What the platform needs to take this mark off again; it comes back with the `remove`."""
     detail: str | None = None
+    """Words for the log; no secrets."""
 
 
 class Ping(Event, frozen=True, kw_only=True):
@@ -292,7 +284,7 @@ class Ping(Event, frozen=True, kw_only=True):
 
 
 class Stats(Event, frozen=True, kw_only=True):
-    """Answered with `StatsReply`."""
+    """Answered with the counters, as ``stats``."""
 
 
 TERMINAL_EVENTS = (Done, Error, Cancelled, Silent)
@@ -303,80 +295,3 @@ RUN_EVENTS = (
     TypingStop,
 )  # fmt: skip
 BARE_EVENTS = (Hello, Alive, Subscribe, CallResult, Ping, Stats)
-
-
-class Reply(Struct, frozen=True, kw_only=True, gc=False, tag_field="type", tag=_snake, omit_defaults=True):
-    """Base of everything livesign answers."""
-
-
-class Welcome(Reply, frozen=True, kw_only=True):
-    protocol: int
-    server: str
-    session: str
-    accounts: list[str]
-    limits: dict[str, int]
-
-
-class Ack(Reply, frozen=True, kw_only=True):
-    id: str
-    result: Literal["applied", "duplicate", "late", "unknown"]
-
-
-class Rejected(Reply, frozen=True, kw_only=True):
-    """The event changed nothing. ``detail`` says why, in words."""
-
-    code: Code
-    detail: str
-    id: str | None = None
-    field: str | None = None
-
-
-class Call(Reply, frozen=True, kw_only=True):
-    """A call handed to an executor; ``deadline_ms`` is a duration from sending."""
-
-    call_id: str
-    account: str
-    conversation: str
-    op: Literal["set", "remove", "clear", "typing_start", "typing_stop"]
-    deadline_ms: int
-    thread: str | None = None
-    message: str | None = None
-    emoji: str | None = None
-    handle: str | None = None
-    epoch: int = 0
-
-
-class State(Reply, frozen=True, kw_only=True):
-    """What shows now, for subscribers. Of a run that has ended also what people saw at the end, as soon as it is certain."""
-
-    account: str
-    conversation: str
-    run: str
-    phase: str
-    shown: list[str]
-    typing: bool
-    message: str | None = None
-    reason: str | None = None
-    final: bool = False
-    mark: str | None = None
-    problem: str | None = None
-
-
-class Gap(Reply, frozen=True, kw_only=True):
-    """``dropped`` `State` replies were lost because the reader was slow."""
-
-    dropped: int
-
-
-class Pong(Reply, frozen=True, kw_only=True):
-    pass
-
-
-class StatsReply(Reply, frozen=True, kw_only=True, tag="stats"):
-    counters: dict[str, int]
-
-
-class Closing(Reply, frozen=True, kw_only=True):
-    """The connection is closed after this, because of ``reason``."""
-
-    reason: str

@@ -10,10 +10,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from msgspec import Struct
 
 from actors import RunOutcome
 from actors.config import load
 from actors.simulate import run
+from protocol import events
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -69,3 +71,12 @@ def test_the_bot_of_the_readme_shows_what_it_does(monkeypatch: pytest.MonkeyPatc
     told: list[object] = []
     exec(compile(block("python", "presence.run"), "README.md", "exec"), {"print": told.append})
     assert told == [RunOutcome("done", mark="👍")]
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [events.Event, events.RunEvent, events.Hello, events.Received, events.CallResult, events.Ack, events.Welcome],
+    ids=lambda cls: str(cls.__name__),
+)
+def test_fields_that_their_names_do_not_explain_are_explained(cls: type[Struct]) -> None:
+    assert set(cls.__struct_fields__) - set(generator()._meanings(cls)) <= {"call_id"}
