@@ -72,7 +72,8 @@ class CallbackPort:
         """Raises ValueError where a function is missing that the account's settings need."""
         missing = missing_functions(account, callbacks)
         if missing:
-            raise ValueError(f"it is like {_like(account)}, so its callbacks need {' and '.join(missing)}")
+            hint = " (not with typing.mode never)" if missing[-1].endswith("typing") else ""
+            raise ValueError(f"it is like {_like(account)}, so its callbacks need {' and '.join(missing)}{hint}")
         self._account = account
         self._callbacks = callbacks
         self._runtime = runtime

@@ -224,7 +224,7 @@ def simulate(
 
     \b
     Example:
-      {"config": {"accounts": {"a": {"platform": "sandbox"}}},
+      {"config": {"ack": {"scope": "all"}},
        "events": [[0,    {"type": "received", "conversation": "c", "message": "m", "direct": true}],
                   [500,  {"type": "thinking", "conversation": "c", "message": "m"}],
                   [4000, {"type": "done", "conversation": "c", "message": "m"}]]}

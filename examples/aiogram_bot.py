@@ -1,6 +1,6 @@
 """A bot on aiogram whose signs of life go through its own client.
 
-    pip install livesign aiogram
+    pip install . aiogram
     TELEGRAM_TOKEN=... python examples/aiogram_bot.py
 
 Without a bot account, from a clone of the repository:

@@ -1,6 +1,6 @@
 """A bot on discord.py whose signs of life go through its own client.
 
-    pip install livesign discord.py
+    pip install . discord.py
     DISCORD_TOKEN=... python examples/discord_bot.py
 
 Without a bot account, from a clone of the repository:

@@ -1,6 +1,6 @@
 """A bot on gevent, whose hub livesign shares, on the chat service that comes with livesign: no account needed.
 
-pip install livesign
+pip install .
 python examples/gevent_bot.py
 """
 

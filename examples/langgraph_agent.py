@@ -1,6 +1,6 @@
 """A LangGraph agent whose tools and model calls become marks, by a LangChain callback handler. Its model is a fake.
 
-pip install livesign langgraph
+pip install . langgraph
 python examples/langgraph_agent.py
 """
 

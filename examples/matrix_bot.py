@@ -1,6 +1,6 @@
 """A bot on matrix-nio whose signs of life go through its own client.
 
-    pip install livesign matrix-nio
+    pip install . matrix-nio
     MATRIX_URL=https://... MATRIX_USER=@bot:... MATRIX_TOKEN=... python examples/matrix_bot.py
 
 Without an account, from a clone of the repository:
@@ -39,7 +39,9 @@ async def main() -> None:
 
         async def answer(room: nio.MatrixRoom, event: nio.RoomMessageText) -> None:
             if event.sender != client.user:
-                async with presence.run(conversation=room.room_id, message=event.event_id, direct=room.is_group):
+                async with presence.run(
+                    conversation=room.room_id, message=event.event_id, direct=room.member_count == 2
+                ):
                     await asyncio.sleep(1)
                     await client.room_send(room.room_id, "m.room.message", {"msgtype": "m.text", "body": "42"})
 

@@ -2,7 +2,7 @@
 
 The model here is a fake with the interface of the ``openai`` package, so it runs as it stands:
 
-    pip install livesign
+    pip install .
     python examples/openai_tool_loop.py
 
 With the real one, put ``openai.OpenAI()`` in the place of ``FakeOpenAI()``.

@@ -1,6 +1,6 @@
 """A bot on python-telegram-bot whose signs of life go through its own client.
 
-    pip install livesign python-telegram-bot
+    pip install . python-telegram-bot
     TELEGRAM_TOKEN=... python examples/python_telegram_bot.py
 
 Without a bot account, from a clone of the repository:

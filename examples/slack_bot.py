@@ -1,6 +1,6 @@
 """A bot on slack_sdk (Socket Mode) whose signs of life go through its own client.
 
-    pip install livesign slack_sdk aiohttp
+    pip install . slack_sdk aiohttp
     SLACK_BOT_TOKEN=xoxb-... SLACK_APP_TOKEN=xapp-... python examples/slack_bot.py
 
 Without a workspace, from a clone of the repository:

@@ -1,6 +1,6 @@
 """A bot with plain threads, on the chat service that comes with livesign: no account needed.
 
-    pip install livesign
+    pip install .
     python examples/threaded_bot.py
 
 It prints an address: open it in a browser and watch.

@@ -34,7 +34,7 @@ class Welcome(Reply, frozen=True, kw_only=True):
     protocol: int
     """The version that is spoken: 1."""
     server: str
-    """Name and version, for logs."""
+    """Its name, for logs."""
     session: str
     """To be given in the next `Hello`, so that the session goes on: its runs, and the ids it has used."""
     accounts: list[str]

@@ -295,7 +295,11 @@ def test_on_a_hub_of_the_bots_own_functions_are_greenlets() -> None:
     [
         (TELEGRAM, Callbacks(), "like telegram, so its callbacks need set_reaction and start_typing"),
         (DISCORD, Callbacks(print, None, print), "like discord, so its callbacks need remove_reaction"),
-        ({}, Callbacks(print, None, print), "like sandbox, so its callbacks need stop_typing"),
+        (
+            {},
+            Callbacks(print, None, print),
+            r"like sandbox, so its callbacks need stop_typing \(not with typing.mode never\)",
+        ),
     ],
 )
 def test_functions_that_are_missing_are_named(account: dict[str, Any], callbacks: Callbacks, what: str) -> None:
