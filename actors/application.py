@@ -23,14 +23,10 @@ from actors.config import Account, Config, Reload
 from actors.conversation import conversation_spec
 from actors.conversation_state import Conversation, ConversationParked, ConversationStarted
 from actors.keys import CONVERSATIONS, ROUTER, io_key
-from actors.ledger import AccountLedger, Ledger
+from actors.ledger import AccountLedger, Contents, Ledger
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
 from actors.parts import Parts
-from actors.platform_io import (
-    AccountIO,
-    PlatformIOActor,
-    Revive,
-)
+from actors.platform_io import WAKE, AccountIO, PlatformIOActor, Revive
 from actors.platforms.port import PlatformPort
 from actors.presence.breaker import Refusals
 from actors.presence.lanes import Lanes
@@ -38,7 +34,7 @@ from actors.presence.pacing import Pacing
 from actors.presence.run import EndedRun
 from actors.presence.runs import RunTable
 from actors.presence.terms import RetryRules
-from actors.recovery import recover
+from actors.recovery import recover, recover_late
 from actors.router import RouterActor
 from actors.router_state import (
     AdoptRuns,
@@ -213,12 +209,23 @@ class Application:
     def start(self) -> None:
         """Take over what an earlier process has left, start the tree, and wait until it stands."""
         self._recover(self.parts.accounts)
+        self._ledger.on_found = self._found
         self._root = self.runtime.spawn(Root, self.parts, key="root")
         self._router = self._root.ask(WhoRoutes())
 
     def _recover(self, accounts: Collection[str]) -> None:
         clock = self.runtime.clock
         recover(self._ledger.load(), self.config, self.parts, accounts, clock.now_ms(), clock.wall_ms())
+
+    def _found(self, held: Contents) -> None:
+        """What an earlier process has left could be read only now, in the middle of everything."""
+        clock = self.runtime.clock
+        recover_late(held, self.config, self.parts, self.parts.accounts, clock.now_ms(), clock.wall_ms())
+        self._tell_router(AdoptRuns())
+        for name in self.parts.accounts:
+            ref = self.runtime.lookup(io_key(name))
+            if ref is not None:
+                ref.tell(WAKE)
 
     def submit(self, message: FromClient | SessionUp | SessionDown | Subscription | SubscriptionEnded) -> None:
         """Hand something of a client to the router."""

@@ -21,7 +21,7 @@ from gevent.event import AsyncResult, Event
 from actors.application import Application
 from actors.config import Account, Config, Reload, reload
 from actors.ledger import Ledger, MemoryLedger
-from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
+from actors.ledger_sqlite import SqliteLedger
 from actors.platforms.port import HttpPlatform, PlatformPort
 from actors.platforms.spec import Credentials
 from actors.runtime import Runtime
@@ -67,6 +67,7 @@ class Engine:
         self.gauges: dict[str, Callable[[], int]] = {
             "actors": lambda: self.runtime.actor_count,
             "backlog": lambda: self.runtime.backlog,
+            "ledger_degraded": lambda: int(ledger.degraded),
             "conversations": lambda: len(self.application.parts.router.conversations),
             "open_runs": lambda: len(self.application.parts.router.runs.open),
             "timers": lambda: self.runtime.armed_timers,
@@ -181,15 +182,7 @@ class Engine:
 
 def open_ledger(path: str, runtime: Runtime) -> Ledger:
     """The ledger at ``path`` (``:memory:`` or a directory). Raises `LedgerLockedError`."""
-    if path == ":memory:":
-        return MemoryLedger()
-    try:
-        return SqliteLedger(path, runtime.call_soon)
-    except LedgerLockedError:
-        raise
-    except OSError as error:
-        log.warning("no ledger in %s (%s): a crash of this process will leave what shows", path, error.strerror)
-        return MemoryLedger()
+    return MemoryLedger() if path == ":memory:" else SqliteLedger(path, runtime.call_soon)
 
 
 def sandbox_options(account: Account) -> SandboxOptions:

@@ -90,6 +90,11 @@ class Contents:
 class Ledger(Protocol):
     """The port. Calls return at once; `after_commit` runs its callback when all before it is safe."""
 
+    degraded: bool
+    """What is told here is not safe: `after_commit` waits for nothing."""
+    on_found: Callable[[Contents], None] | None
+    """Called in the runtime's thread with what an earlier process has left, where that could be read only now."""
+
     def load(self) -> Contents: ...
 
     def opened(self, row: RunRow) -> None: ...
@@ -120,6 +125,9 @@ class MemoryLedger:
     """The twin for tests, simulation and ``ledger.path = ":memory:"``: survives actors, not processes."""
 
     def __init__(self) -> None:
+        self.degraded = False
+        """There should be a disk behind it, and what is told here does not get there: it dies with the process."""
+        self.on_found: Callable[[Contents], None] | None = None
         self._contents = Contents()
 
     @property

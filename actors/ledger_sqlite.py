@@ -5,7 +5,9 @@ was noted, as one transaction, at the end of the present slice. So a call costs 
 one row become one write, and an ack waits for one commit at most. WAL without a sync per commit: what was committed
 survives a kill of the process at any moment; the last moments before a crash of the whole machine may be lost.
 
-A disk that is full or read-only turns the ledger into its memory twin, with one warning: signs of life go on.
+A file that cannot be written (a full or read-only disk, a lock of another program, a deleted folder, a bug) turns the ledger
+into its memory twin, with one warning: signs of life go on, and nobody waits. The writer tries again and again; once it is
+through, the file gets all there is now, and the log says so.
 
 One process holds a folder, by a lock on ``lock`` in it: a second one is refused (`LedgerLockedError`). Embedded
 processes take the first free slot, ``ledger-0``, ``ledger-1``, … (`actors.slots`).
@@ -13,65 +15,68 @@ processes take the first free slot, ``ledger-0``, ``ledger-1``, … (`actors.slo
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
-import msgspec
-from gevent import monkey
-
 from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
-from actors.ledger_tables import Row, commit, connect, contents
+from actors.ledger_file import LedgerFile
+from actors.ledger_folder import LedgerLockedError
+from actors.ledger_tables import Row
+from actors.ledger_writer import Everything, LedgerWriter
 from actors.presence.terms import RunKey
+
+__all__ = ["LedgerLockedError", "SqliteLedger"]
 
 log = logging.getLogger("livesign")
 
-_start_thread: Any = monkey.get_original("_thread", "start_new_thread")
-_allocate_lock: Any = monkey.get_original("_thread", "allocate_lock")
-
-
-class LedgerLockedError(OSError):
-    """Another process works on this ledger. The text says which folder, and what to do."""
+SLOW_S = 5.0
+"""A write that takes longer is not waited for."""
+CLOSE_S = 10.0
 
 
 class SqliteLedger(MemoryLedger):
     """A ledger in the folder ``directory``; made if missing, with mode 0700."""
 
     def __init__(self, directory: str | os.PathLike[str], call_soon: Callable[[Callable[[], None]], None]) -> None:
-        """``call_soon`` runs a call in the runtime's thread. Raises `LedgerLockedError`, or OSError for the folder."""
+        """``call_soon`` runs a call in the runtime's thread. Raises `LedgerLockedError`; all else can be mended later."""
         super().__init__()
-        self.degraded = False
-        """The disk does not take it: what is told here does not survive the process."""
         self.commits = 0
         self._call_soon = call_soon
-        self._directory = Path(directory)
-        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = _take_lock(self._directory)
         self._changed: dict[Row, Any] = {}
         """What the writer has to hear: the new row, or None for none."""
         self._waiting: list[Callable[[], None]] = []
         self._handed: list[Callable[[], None]] = []
         """Who waits for the batch that is being written."""
         self._writing = False
+        self._handed_s = 0.0
+        """Since when."""
         self._asked = False
-        self._batches: SimpleQueue[dict[Row, Any] | None] = SimpleQueue()
-        self._ended_writing = _allocate_lock()
-        self._ended_writing.acquire()
-        self._contents = self._read()
+        self._deaf = False
+        """What changes is not noted: once there is a file again, it gets everything."""
+        self._closed = False
         self._used_number = time.time_ns()  # goes on after the numbers of the process before
-        _start_thread(self._write, ())
+        self._file = LedgerFile(directory)
+        self._writer = LedgerWriter(self._file, call_soon, self._written, self._opened)
+        error, unread = None, True
+        try:
+            self._file.open()
+            self._contents = self._file.read()
+            unread = False
+        except LedgerLockedError:
+            raise
+        except Exception as problem:
+            error = problem
+            self._degrade(problem)
+        self._writer.start(error, unread=unread)
 
     @property
     def path(self) -> Path:
         """The database file."""
-        return self._directory / "ledger.db"
+        return self._file.path
 
     # --- the port ------------------------------------------------------------------------------------------------
 
@@ -123,35 +128,40 @@ class SqliteLedger(MemoryLedger):
         self._note("used", (session, event_id), None)
 
     def after_commit(self, then: Callable[[], None]) -> None:
+        self._look_at_the_clock()
         if self.degraded or not (self._changed or self._writing):
             then()
-        else:
+        elif self._changed:
             self._waiting.append(then)
+        else:
+            self._handed.append(then)
 
     def close(self) -> None:
         """Write what is left, and give the folder free."""
-        if self._lock is None:
+        if self._closed:
             return
-        if self._changed:
-            self._batches.put(self._changed)
-            self._changed = {}
-        self._batches.put(None)
-        with self._ended_writing:
-            pass
-        self._release(self._waiting)
-        os.close(self._lock)
-        self._lock = None
+        self._closed = True
+        if self.degraded:
+            self._writer.put(self._everything())
+        elif self._changed:
+            self._writer.put(self._changed)
+        self._changed = {}
+        if self._writer.end(CLOSE_S):
+            self._file.close()
+        else:
+            log.warning("the ledger in %s is still being written: not waiting for it", self.path.parent)
+        self._release(self._handed + self._waiting)
+        self._handed, self._waiting = [], []
 
     def abandon(self) -> None:
         """This is the child of a fork: the ledger is the parent's."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._closed = True
+        self._file.abandon()
 
     # --- the runtime's thread ------------------------------------------------------------------------------------
 
     def _note(self, table: str, key: tuple[Any, ...], row: Any) -> None:
-        if self.degraded:
+        if self._deaf:
             return
         self._changed[table, tuple(key)] = row
         if not (self._writing or self._asked):
@@ -160,80 +170,105 @@ class SqliteLedger(MemoryLedger):
 
     def _hand_over(self) -> None:
         self._asked = False
-        if self._changed and not self._writing and self._lock is not None:
-            self._writing = True
+        if self._changed and not (self._writing or self._closed):
             batch, self._changed = self._changed, {}
             self._handed, self._waiting = self._waiting, []
-            self._batches.put(batch)
+            self._put(batch)
 
-    def _written(self, error: Exception | None) -> None:
+    def _put(self, batch: dict[Row, Any] | Everything) -> None:
+        self._writing = True
+        self._handed_s = time.monotonic()
+        self._writer.put(batch)
+
+    def _written(self, error: BaseException | None) -> None:
         """The writer is done with its batch."""
         self._writing = False
-        handed, self._handed = self._handed, []
-        if error is not None and not self.degraded:
-            self.degraded = True
-            log.warning("the ledger in %s cannot be written (%s): going on without it", self._directory, error)
-            handed += self._waiting
-            self._changed, self._waiting = {}, []
-        self._release(handed)
-        if self._changed:
+        if error is not None:
+            self._degrade(error)
+        elif self._deaf:  # it has taken so long that nobody waited for it
+            self._put_everything()
+        else:
+            self.commits += 1
+            if self.degraded:
+                self.degraded = False
+                log.warning("the ledger in %s is written again, and holds everything", self.path.parent)
+            handed, self._handed = self._handed, []
+            self._release(handed)
             self._hand_over()
+
+    def _look_at_the_clock(self) -> None:
+        if self._writing and not self.degraded and time.monotonic() - self._handed_s > SLOW_S:
+            self._degrade(TimeoutError(f"no answer for {SLOW_S:g} s"))
+
+    def _degrade(self, error: BaseException) -> None:
+        """The disk does not take it: nobody waits any more, and what changes is not noted."""
+        if not self.degraded:
+            log.warning(
+                "the ledger in %s cannot be written (%s): going on without it, and trying again; "
+                "until then a crash of this process leaves what shows", self.path.parent, str(error) or type(error).__name__
+            )  # fmt: skip
+        self.degraded = self._deaf = True
+        waiting = self._handed + self._waiting
+        self._changed, self._handed, self._waiting = {}, [], []
+        self._release(waiting)
+
+    def _opened(self, found: Contents | None) -> None:
+        """There is a file again. ``found``: what an earlier process has left in it, read only now."""
+        if self._closed:
+            return
+        news = None if found is None else add_missing(self._contents, found)
+        self._put_everything()
+        if news is not None and self.on_found is not None:
+            self.on_found(news)
+
+    def _put_everything(self) -> None:
+        self._deaf = False
+        self._put(self._everything())
+
+    def _everything(self) -> Everything:
+        held = self._contents
+        used = {session: dict(ids) for session, ids in held.used.items()}
+        number, self._used_number = self._used_number, self._used_number + sum(map(len, used.values()))
+        copy = Contents(dict(held.runs), dict(held.marks), set(held.typing), dict(held.ended), used, dict(held.learned))
+        return Everything(copy, number + 1)
 
     @staticmethod
     def _release(waiting: list[Callable[[], None]]) -> None:
         for then in waiting:
-            then()
-
-    # --- the writer's thread -------------------------------------------------------------------------------------
-
-    def _write(self) -> None:
-        failed: Exception | None = None
-        connection: sqlite3.Connection | None = None
-        while (batch := self._batches.get()) is not None:
-            if failed is None:
-                try:
-                    connection = connection or connect(self.path)
-                    commit(connection, batch)
-                    self.commits += 1
-                except Exception as error:
-                    failed = error
-            self._tell(failed)
-        if connection is not None:
-            connection.close()
-        self._ended_writing.release()
-
-    def _tell(self, error: Exception | None) -> None:
-        try:
-            self._call_soon(lambda: self._written(error))
-        except Exception:
-            log.debug("nobody waits for the ledger any more")
-
-    def _read(self) -> Contents:
-        """What an earlier process has left. A damaged file is put aside, with a warning."""
-        try:
-            with closing(connect(self.path)) as connection:
-                return contents(connection)
-        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
-            if isinstance(error, sqlite3.OperationalError) and not self.path.exists():
-                log.warning("the ledger in %s cannot be written (%s): going on without it", self._directory, error)
-                self.degraded = True
-                return Contents()
-            aside = self.path.with_suffix(".damaged")
-            log.warning("the ledger %s cannot be read (%s): put aside as %s", self.path, error, aside.name)
-            for suffix in ("", "-wal", "-shm"):
-                old = Path(f"{self.path}{suffix}")
-                if old.exists():
-                    old.replace(f"{aside}{suffix}")
-            return Contents()
+            try:
+                then()
+            except Exception:  # the others wait all the same
+                log.exception("What waited for the ledger has failed:")
 
 
-def _take_lock(directory: Path) -> int | None:
-    handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise LedgerLockedError(
-            f"{directory} is in use by another livesign: stop that one, or set ledger.path to another folder"
-        ) from None
-    return handle
+def add_missing(held: Contents, found: Contents) -> Contents:
+    """Add to ``held`` what was ``found`` and is not known there. Returns what that is."""
+    news = Contents(
+        {key: row for key, row in found.runs.items() if key not in held.runs and key not in held.ended},
+        _without(found.marks, held.marks),
+        found.typing - held.typing,
+        {key: row for key, row in found.ended.items() if key not in held.ended and key not in held.runs},
+        found.used,
+        {scope: row for scope, row in found.learned.items() if scope not in held.learned},
+    )
+    held.runs |= news.runs
+    for place, marks in news.marks.items():
+        held.marks[place] = marks | held.marks.get(place, {})
+    held.typing |= news.typing
+    held.ended = news.ended | held.ended
+    for session, ids in news.used.items():
+        held.used[session] = ids | held.used.get(session, {})
+    held.learned |= news.learned
+    return news
+
+
+def _without(
+    found: dict[Place, dict[str, str | None]], held: Mapping[Place, Mapping[str, str | None]]
+) -> dict[Place, dict[str, str | None]]:
+    """The marks that are not known."""
+    news = {}
+    for place, marks in found.items():
+        new = {emoji: handle for emoji, handle in marks.items() if emoji not in held.get(place, ())}
+        if new:
+            news[place] = new
+    return news

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from actors.presence.lesson import Learned
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
 
-__all__ = ["Row", "commit", "connect", "contents"]
+__all__ = ["Row", "commit", "connect", "contents", "forget", "rows_of"]
 
 SCHEMA_VERSION = 1
 ENDED_KEPT_MS = 24 * 3_600_000
@@ -31,8 +31,9 @@ Row = tuple[str, tuple[Any, ...]]
 """Table and key."""
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+def connect(path: Path, busy_s: float) -> sqlite3.Connection:
+    """Open the file and make the tables that are missing; ``busy_s``: how long a lock of another program is waited for."""
+    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -42,16 +43,20 @@ def connect(path: Path) -> sqlite3.Connection:
         for table, keys in _KEYS.items():
             columns = ", ".join([*(f"{name} TEXT" for name in keys), "row BLOB", f"PRIMARY KEY ({', '.join(keys)})"])
             connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
-        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if version != SCHEMA_VERSION:
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def commit(connection: sqlite3.Connection, batch: Mapping[Row, Any]) -> None:
+def commit(connection: sqlite3.Connection, batch: Mapping[Row, Any], *, anew: bool = False) -> None:
+    """Write new rows, and drop those that are None, in one transaction; ``anew``: drop all the others too."""
     connection.execute("BEGIN IMMEDIATE")
     try:
+        for table in _KEYS if anew else ():
+            connection.execute(f"DELETE FROM {table}")
         for (table, key), row in batch.items():
             if row is None:
                 where = " AND ".join(f"{name}=?" for name in _KEYS[table])
@@ -62,8 +67,27 @@ def commit(connection: sqlite3.Connection, batch: Mapping[Row, Any]) -> None:
                 connection.execute(f"REPLACE INTO {table} VALUES ({places})", (*key, data))
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has ended it by itself
+            connection.execute("ROLLBACK")
         raise
+
+
+def rows_of(held: Contents, number: int) -> Iterator[tuple[Row, Any]]:
+    """Everything as rows; used ids get the numbers from ``number`` on."""
+    for key, run in held.runs.items():
+        yield ("runs", key), run
+    for place, marks in held.marks.items():
+        yield ("marks", place), marks
+    for place in held.typing:
+        yield ("typing", (place.account, place.conversation, place.target or "")), True
+    for key, ended in held.ended.items():
+        yield ("ended", key), ended
+    for session, ids in held.used.items():
+        for event in ids:
+            yield ("used", (session, event)), number
+            number += 1
+    for scope, lesson in held.learned.items():
+        yield ("learned", scope), lesson
 
 
 def _encode_run(row: RunRow) -> bytes:
@@ -80,6 +104,7 @@ def _decode_run(key: RunKey, data: bytes) -> RunRow:
 
 
 def contents(connection: sqlite3.Connection) -> Contents:
+    """All that is in the file. Anything may be raised where it makes no sense."""
     held = Contents()
     for account, conversation, run, data in connection.execute("SELECT * FROM runs"):
         key = RunKey(account, conversation, run)
@@ -99,11 +124,10 @@ def contents(connection: sqlite3.Connection) -> Contents:
     for *scope, data in connection.execute("SELECT * FROM learned"):
         learned, wall_ms = msgspec.msgpack.decode(data)
         held.learned[tuple(scope)] = LearnedRow(Learned(*learned), wall_ms)
-    _forget(connection, held)
     return held
 
 
-def _forget(connection: sqlite3.Connection, held: Contents) -> None:
+def forget(connection: sqlite3.Connection, held: Contents) -> None:
     """Drop what is too old or too much, in the file and in ``held``."""
     if held.ended:
         newest_ms = max(row[2] for row in held.ended.values())

@@ -64,6 +64,20 @@ def recover(
                 router.counters["repaired"] += 1
 
 
+def recover_late(
+    found: Contents, config: Config, parts: Parts, accounts: Collection[str], now_ms: int, wall_ms: int
+) -> None:
+    """The same while all is at work: ``found`` has only what the present process does not know of."""
+    for place in list(found.marks):
+        account = parts.accounts.get(place.account)
+        if account is not None and place.target is not None:
+            lanes = account.lanes
+            if lanes.possible(place.conversation, place.target) is not None:
+                for emoji, handle in found.marks.pop(place).items():
+                    lanes.find(place.conversation, place.target, emoji, handle, now_ms)
+    recover(found, config, parts, accounts, now_ms, wall_ms)
+
+
 def _typing_target(row: RunRow) -> Place:
     """Where the run will type if somebody takes it over: a move to another thread died with its process."""
     info = row.info

@@ -75,6 +75,7 @@ class Resident:
 
     def _start(self, config: Config) -> None:
         ledger: Ledger = MemoryLedger() if self._slots is None else self._slots.own
+        ledger.degraded |= self._slots is None and config.ledger_path != ":memory:"
         for event_id in ledger.load().used.get(SESSION, ()):
             self.session.is_repeat(event_id)
         self.engine = Engine(config, self._runtime, ledger, {"callback": self._port})

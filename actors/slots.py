@@ -52,11 +52,14 @@ class Slots:
         self.dead.append(ledger)
 
     def settle(self) -> None:
-        """To be called when the process's tree stands: drop there what is written here."""
+        """To be called when the process's tree stands: drop there what is written here, if it is."""
         self.own.after_commit(self._drop)
 
     def _drop(self) -> None:
         taken, self._taken = self._taken, []
+        if self.own.degraded:  # it is not safe here
+            self.close_dead()
+            return
         for ledger, mine in taken:
             for key in mine.runs:
                 ledger.forget_run(key)
@@ -77,7 +80,7 @@ class Slots:
 def open_slots(parent: str | os.PathLike[str], call_soon: CallSoon, accounts: Collection[str]) -> Slots:
     """Find the process's slot below ``parent``, and what others have left for it.
 
-    Raises `LedgerLockedError` if all slots are held, or OSError for the folder.
+    Raises `LedgerLockedError` if all slots are held.
     """
     slots: Slots | None = None
     left: list[SqliteLedger] = []
@@ -93,6 +96,8 @@ def open_slots(parent: str | os.PathLike[str], call_soon: CallSoon, accounts: Co
         theirs = _accounts_in(ledger)
         if slots is None and theirs <= set(accounts):
             slots = Slots(ledger)
+            if ledger.degraded:  # the folder takes nothing, and the other slots are no better
+                break
         elif theirs & set(accounts):
             left.append(ledger)
         elif slots is None and strange is None:

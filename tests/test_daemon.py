@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,25 @@ def test_the_longest_pause_of_the_garbage_collector_is_known() -> None:
         watch.stop()
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def test_a_ledger_that_another_program_holds_keeps_no_client_waiting_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("actors.ledger_file.BUSY_S", 0.01)
+    monkeypatch.setattr("actors.ledger_writer.RETRY_S", 0.005)
+    daemon = Daemon(config(tmp_path, ledger={"path": str(tmp_path / "state")}))
+    daemon.start()
+    try:
+        assert daemon.stats()["ledger_degraded"] == 0
+        with closing(sqlite3.connect(tmp_path / "state" / "ledger.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert send(daemon, type="received", direct=False, mentioned=True)["result"] == "applied"
+            assert daemon.stats()["ledger_degraded"] == 1
+            assert send(daemon, type="thinking", id="2")["result"] == "applied"
+        eventually(lambda: daemon.stats()["ledger_degraded"] == 0)
+        with closing(sqlite3.connect(tmp_path / "state" / "ledger.db")) as other:
+            assert other.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+    finally:
+        daemon.stop()
+    assert [record.levelname for record in caplog.records if "ledger" in record.getMessage()] == ["WARNING"] * 2

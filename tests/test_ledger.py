@@ -150,10 +150,10 @@ def test_a_ledger_that_a_living_process_holds_is_refused_with_what_to_do(tmp_pat
 def test_a_disk_that_fails_turns_it_into_its_twin_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("actors.ledger_sqlite.commit", full)
+    monkeypatch.setattr("actors.ledger_file.commit", full)
     hub = Hub()
     ledger = SqliteLedger(tmp_path, hub)
     told: list[int] = []

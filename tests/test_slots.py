@@ -89,3 +89,40 @@ def test_slots_are_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         open_slots(tmp_path, Hub(), {"a"})
     for each in held:
         each.own.close()
+
+
+def test_what_cannot_be_written_here_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("full")
+
+    for number in range(2):
+        leave(tmp_path, number, "a")
+    monkeypatch.setattr("actors.ledger_file.commit", full)
+    hub = Hub()
+    slots = open_slots(tmp_path, hub, {"a"})
+    slots.settle()
+    hub.run_until(lambda: not slots.dead)
+    monkeypatch.undo()
+    slots.own.close()
+    ledger = SqliteLedger(tmp_path / "ledger-1", Hub())
+    assert ledger.rows == 3
+    ledger.close()
+
+
+def test_a_folder_that_takes_nothing_is_said_once_and_used_once_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("actors.ledger_writer.RETRY_S", 0.005)
+    parent = tmp_path / "state"
+    parent.touch()
+    hub = Hub()
+    slots = open_slots(parent, hub, {"a"})
+    slots.own.opened(row())
+    assert slots.own.degraded
+    assert len(caplog.records) == 1
+    parent.unlink()
+    hub.run_until(lambda: not slots.own.degraded)
+    slots.own.close()
+    again = open_slots(parent, Hub(), {"a"})
+    assert again.own.rows == 1
+    again.own.close()

@@ -198,6 +198,15 @@ class Lanes:
         entry.lane.adopt(emoji, handle, now_ms)
         self._calls.place(entry, now_ms)
 
+    def find(self, conversation: str, message: str, emoji: str, handle: str | None, now_ms: int) -> None:
+        """An earlier process left this mark on a message that has a lane here: it is there unless one of ours took its
+        place, and goes unless it is wanted."""
+        self._now_ms = now_ms
+        entry = self._table.mark(conversation, message)
+        if entry is not None:
+            entry.lane.find(emoji, handle)
+            self._calls.place(entry, now_ms)
+
     def adopt_typing(self, conversation: str, thread: str | None, now_ms: int) -> None:
         """An earlier process may have left typing on there."""
         self._now_ms = now_ms

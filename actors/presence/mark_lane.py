@@ -117,6 +117,11 @@ class MarkLane:
         self._marks.confirm(emoji, handle)
         self.show((emoji,), Rank.PHASE, now_ms)
 
+    def find(self, emoji: str, handle: str | None) -> None:
+        """An earlier process has left this mark too; it is there unless a mark of this process has replaced it."""
+        if self._plan.rules.reactions != "replace" and emoji not in self._marks:
+            self._marks.confirm(emoji, handle)
+
     def release(self) -> None:
         """The run is over: what shows then may stay, and the lane can be dropped when it has settled."""
         self._released = True
