@@ -83,7 +83,7 @@ class AsyncLink:
                     reader, writer = await self._connect()
                 await self._talk(reader, writer)
             except (OSError, EOFError) as error:
-                if self._lost(str(error) or type(error).__name__):
+                if self._lost(link.reason(self._address, error)):
                     pause_s = first_s
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, max_s)

@@ -91,7 +91,7 @@ class Link:
                     with self._connect() as sock:
                         self._talk(sock)
                 except OSError as error:
-                    if self._lost(str(error) or type(error).__name__):
+                    if self._lost(reason(self._address, error)):
                         pause_s = first_s
                 self._stop.wait(pause_s * random.uniform(0.5, 1.0))
                 pause_s = min(2 * pause_s, max_s)
@@ -162,6 +162,14 @@ class Link:
                     self._heard(item)
                 elif item.fatal:
                     raise ConnectionError(f"what answers is no livesign: {item.detail}")
+
+
+def reason(address: Address, error: Exception) -> str:
+    """Why there is no connection, for people."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error) or type(error).__name__
+    where = address if isinstance(address, str) else f"{address[0]}:{address[1]}"
+    return f"{where}: {error.strerror or error}"
 
 
 def _write(sock: socket.socket, unsent: bytearray) -> None:

@@ -131,6 +131,7 @@ def test_it_survives_a_server_that_is_away(server: ScriptedServer) -> None:
             server.close()
             client.send(EVENT)
             await until(lambda: "refused" in str(client.last_error).lower())
+            assert server.path in str(client.last_error), "it says whom it cannot reach"
             with pytest.raises(ConnectionError, match=r"(?i)refused"):
                 await client.wait_connected(timeout_s=0.01)
             server.listen()

@@ -136,6 +136,7 @@ def test_it_survives_a_server_that_is_away(server: ScriptedServer, client: Clien
     server.close()
     client.send(EVENT)
     wait_until(lambda: "refused" in str(client.last_error))
+    assert server.path in str(client.last_error), "it says whom it cannot reach"
     with pytest.raises(ConnectionError, match="refused"):
         client.wait_connected(timeout_s=0.01)
     server.listen()
