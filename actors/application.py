@@ -26,7 +26,8 @@ from actors.keys import CONVERSATIONS, ROUTER, io_key
 from actors.ledger import AccountLedger, Contents, Ledger
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
 from actors.parts import Parts
-from actors.platform_io import WAKE, AccountIO, PlatformIOActor, Revive
+from actors.platform_io import AccountIO, PlatformIOActor
+from actors.platform_messages import WAKE, Revive
 from actors.platforms.port import PlatformPort
 from actors.presence.breaker import Refusals
 from actors.presence.lanes import Lanes

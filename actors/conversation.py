@@ -29,7 +29,7 @@ from actors.conversation_state import (
     is_terminal,
 )
 from actors.keys import conversation_key, reaction_key, typing_key
-from actors.platform_io import Posted, Release, ShowMark, TypeStart, TypeStop, TypeWithdraw
+from actors.platform_messages import Posted, Release, ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.reaction import ReactionMachine
 from actors.presence.terms import (
     Cancel,

@@ -17,7 +17,7 @@ from actors.config import Config
 from actors.engine import AccountError, Engine, open_ledger, sandbox_options
 from actors.executors import Executors
 from actors.keys import io_key
-from actors.platform_io import Reachable
+from actors.platform_messages import Reachable
 from actors.runtime import Runtime
 from actors.server import Server
 

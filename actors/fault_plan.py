@@ -9,7 +9,8 @@ from typing import Any
 from actors.conversation import ConversationSupervisor, ReactionActor, TypingActor
 from actors.conversation_state import Deliver
 from actors.messages import FromClient
-from actors.platform_io import CallEnded, PlatformIOActor, ShowMark, TypeStart, TypeStop
+from actors.platform_io import PlatformIOActor
+from actors.platform_messages import CallEnded, ShowMark, TypeStart, TypeStop
 from actors.presence.terms import MarkReport, TypingReport
 from actors.router import RouterActor
 from actors.runtime import Actor, ActorRef

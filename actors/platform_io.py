@@ -17,105 +17,30 @@ from actors.complaints import Complaints
 from actors.keys import ROUTER, reaction_key, typing_key
 from actors.ledger import AccountLedger
 from actors.messages import Message
+from actors.platform_messages import (
+    WAKE,
+    AnswersLost,
+    CallEnded,
+    Changed,
+    Desire,
+    Posted,
+    Reachable,
+    Release,
+    Retold,
+    Revive,
+    ShowMark,
+    TypeStart,
+    TypeStop,
+    TypeWithdraw,
+    lane_of,
+)
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
-from actors.presence.terms import TYPING_OPS, Command, MarkReport, Op, Outcome, OutcomeKind, Rank, Report
+from actors.presence.terms import TYPING_OPS, Command, MarkReport, Op, Outcome, OutcomeKind, Report
 from actors.runtime import Actor, ActorRef
 
-
-class ShowMark(Message, frozen=True):
-    """This chain should show on the message; an empty chain: no mark of ours."""
-
-    conversation: str
-    message: str
-    chain: tuple[str, ...]
-    rank: Rank
-    forum: bool = False
-
-
-class TypeStart(Message, frozen=True):
-    """One typing call now; answered by a `TypingReport` with the same token."""
-
-    conversation: str
-    thread: str | None
-    token: int
-    forum: bool = False
-    inbound: str | None = None
-
-
-class TypeStop(Message, frozen=True):
-    """Typing of this target should be off."""
-
-    conversation: str
-    thread: str | None
-
-
-class TypeWithdraw(Message, frozen=True):
-    """A start that has not begun is not to be made; what is on stays on."""
-
-    conversation: str
-    thread: str | None
-
-
-class Release(Message, frozen=True):
-    """The run of this message is over and its last wish is told: its lane may go."""
-
-    conversation: str
-    message: str
-
-
-class CallEnded(Message, frozen=True):
-    """The port's answer to a call."""
-
-    call_id: int
-    outcome: Outcome
-    command: Command
-
-
-Desire = ShowMark | TypeStart | TypeStop | TypeWithdraw | Release
 RETELL_MAX = 8
-
-
-class Retold(Message, frozen=True):
-    """Told again by the supervisor, because the actor has failed on it ``fails`` times.
-
-    A desire is forgotten if a newer one for the same lane was taken in meanwhile."""
-
-    message: Desire | CallEnded
-    fails: int = 1
-
-
-class AnswersLost(Message, frozen=True):
-    """The actor failed on an answer time and again: nobody knows how the calls in flight ended."""
-
-
-class Changed(Message, frozen=True):
-    """To the router, while somebody listens: what shows has changed; ``message`` empty: typing."""
-
-    account: str
-    conversation: str
-    message: str
-
-
-class Posted(Message, frozen=True):
-    """The bot has posted there: what was forbidden may be allowed again."""
-
-    conversation: str
-
-
-class Revive(Message, frozen=True):
-    """The configuration was loaded again: an account stopped by auth may try again."""
-
-
-class Reachable(Message, frozen=True):
-    """Somebody who makes the calls of a remote account has come: what backs off need not wait."""
-
-
-class Wake(Message, frozen=True):
-    """Time to look at the lanes again."""
-
-
-WAKE = Wake()
+"""So often the actor is told again of what it has failed on."""
 
 
 @dataclass(slots=True)
@@ -142,10 +67,10 @@ class AccountIO:
             return Retold(message, fails) if fails <= RETELL_MAX else AnswersLost()
         if isinstance(message, Desire):
             if fails == 1:
-                self.failed[_lane(message)] = message
+                self.failed[lane_of(message)] = message
             if fails <= RETELL_MAX:
                 return Retold(message, fails)
-            self.failed.pop(_lane(message), None)
+            self.failed.pop(lane_of(message), None)
             return None
         return message if isinstance(message, AnswersLost | Reachable | Revive) else None
 
@@ -184,13 +109,13 @@ class PlatformIOActor(Actor):
         if retold:
             message = message.message
         if (retold or self._account.failed) and isinstance(message, Desire):
-            failed = self._account.failed.get(_lane(message))
+            failed = self._account.failed.get(lane_of(message))
             if retold and failed is not message:
                 return
             if failed is not None and not retold and isinstance(message, Release):
                 self.actor_ref.tell(message)  # behind the wish that is about to be told again
                 return
-            self._account.failed.pop(_lane(message), None)
+            self._account.failed.pop(lane_of(message), None)
         self._report(self._take(message, self.now_ms))
         self._settle(message)
         self._taken += 1
@@ -296,13 +221,6 @@ class PlatformIOActor(Actor):
             ref = self.runtime.lookup(key)
             if ref is not None:
                 ref.tell(report)
-
-
-def _lane(desire: Desire) -> tuple[str, str | None, bool]:
-    """What the desire is about: a message's marks, or typing in a thread."""
-    if isinstance(desire, ShowMark | Release):
-        return desire.conversation, desire.message, True
-    return desire.conversation, desire.thread, False
 
 
 def _answer(ref: ActorRef[Any], call_id: int, command: Command, outcome: Outcome) -> None:

@@ -33,7 +33,7 @@ from actors.conversation_state import (
 from actors.keys import conversation_key, io_key, reaction_key, typing_key
 from actors.ledger import RunRow
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
-from actors.platform_io import Changed, ShowMark, TypeStop
+from actors.platform_messages import Changed, ShowMark, TypeStop
 from actors.presence.reaction import ReactionMachine
 from actors.presence.run import NEVER_MS, EndedRun
 from actors.presence.runs import Decision, MergeError, TooManyRunsError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.conversation_state import Deliver
-from actors.platform_io import CallEnded, ShowMark, TypeStart, TypeStop, TypeWithdraw
+from actors.platform_messages import CallEnded, ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.terms import TYPING_OPS, Op, Outcome, OutcomeKind, Rank, TypingReport
 from actors.scripted_platform import CallRecord
 from tests.simulation.life import Life

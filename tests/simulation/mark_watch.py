@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from actors.platform_io import ShowMark
+from actors.platform_messages import ShowMark
 from actors.presence.policy import Chain, StatusSettings
 from actors.presence.terms import Rank
 from protocol.events import Event

@@ -14,7 +14,7 @@ from typing import Any
 
 from actors.keys import ROUTER
 from actors.messages import FromClient
-from actors.platform_io import ShowMark, TypeStart, TypeStop, TypeWithdraw
+from actors.platform_messages import ShowMark, TypeStart, TypeStop, TypeWithdraw
 from actors.presence.run import EndedRun
 from actors.presence.terms import Outcome, TypingReport
 from actors.router_state import AdoptRuns, RouterFailedOn
