@@ -41,16 +41,15 @@ from actors.router_state import (
     AdoptRuns,
     ConversationsLost,
     EndAccount,
-    EndAll,
     RouterFailedOn,
     RouterState,
     StartConversation,
 )
-from actors.runtime import Actor, ActorRef, Backoff, ChildSpec, DuplicateKeyError, Runtime, Supervisor
+from actors.runtime import ActorRef, Backoff, ChildSpec, DuplicateKeyError, Runtime, Supervisor
+from actors.shutdown import ShutdownActor
 from actors.subscribers import Subscribers
 
 PortFor = Callable[[Account], PlatformPort]
-DRAIN_POLL_MS = 10
 
 
 class ConversationsSupervisor(Supervisor):
@@ -140,30 +139,6 @@ class Root(Supervisor):
                 ref.tell(again)
 
 
-class ShutdownActor(Actor):
-    """Ends all runs, waits until nothing of ours shows any more or the time is over, and says how it went."""
-
-    def __init__(self, parts: Parts, router: ActorRef[Any], budget_ms: int, done: Callable[[bool], None]) -> None:
-        super().__init__()
-        self._parts = parts
-        self._router = router
-        self._budget_ms = budget_ms
-        self._done = done
-        self._deadline_ms = 0
-
-    def on_start(self) -> None:
-        self._deadline_ms = self.now_ms + self._budget_ms
-        self._router.tell(EndAll("shutdown"))
-        self.schedule(0, "look", key="look")
-
-    def on_receive(self, message: Any) -> None:
-        if self._parts.at_rest or self.now_ms >= self._deadline_ms:
-            self._done(self._parts.at_rest)
-            self.stop()
-        else:
-            self.schedule(min(DRAIN_POLL_MS, self._deadline_ms - self.now_ms), "look", key="look")
-
-
 class Application:
     """One livesign: its tree on a runtime. `submit` works from any thread."""
 
@@ -209,14 +184,14 @@ class Application:
 
     def start(self) -> None:
         """Take over what an earlier process has left, start the tree, and wait until it stands."""
-        self._recover(self.parts.accounts)
+        self._recover(self.config, self.parts.accounts)
         self._ledger.on_found = self._found
         self._root = self.runtime.spawn(Root, self.parts, key="root")
         self._router = self._root.ask(WhoRoutes())
 
-    def _recover(self, accounts: Collection[str]) -> None:
+    def _recover(self, config: Config, accounts: Collection[str]) -> None:
         clock = self.runtime.clock
-        recover(self._ledger.load(), self.config, self.parts, accounts, clock.now_ms(), clock.wall_ms())
+        recover(self._ledger.load(), config, self.parts, accounts, clock.now_ms(), clock.wall_ms())
 
     def _found(self, held: Contents) -> None:
         """What an earlier process has left could be read only now, in the middle of everything."""
@@ -241,10 +216,21 @@ class Application:
         self.parts.router.on_ended = told
 
     def shut_down(self, budget_ms: int, done: Callable[[bool], None]) -> None:
-        """Take back all that shows, then call ``done`` with whether that worked within ``budget_ms``."""
+        """Take back all that shows, then call ``done`` with whether that worked within ``budget_ms``.
+
+        It did not, without a wait, where the platform has stopped an account: what shows there stays in the ledger."""
         assert self._router is not None
         self.stopping = True
-        self.runtime.spawn(ShutdownActor, self.parts, self._router, budget_ms, done)
+
+        def told(rested: bool) -> None:
+            done(rested and not self.left)
+
+        self.runtime.spawn(ShutdownActor, self.parts, self._router, budget_ms, told)
+
+    @property
+    def left(self) -> str:
+        """In words, what may still show on the platforms; empty: nothing."""
+        return self._ledger.load().left
 
     def close(self) -> None:
         """Stop the tree and let go of connections and ledger; what shows is left as it is."""
@@ -257,18 +243,16 @@ class Application:
         """Use another configuration: credentials and limits at once, settings for runs that open from now on.
 
         Accounts that the platform had refused are tried again, also with the credentials that they had."""
+        new = [name for name in change.added if name not in self.parts.accounts]
+        for name in new:
+            self._add(change.config, name)
         self.config = change.config
         self.parts.router.runs.use_policies(change.config.policy)
         self.parts.router.policy_for = change.config.policy
-        for name in (*change.changed, *change.added):
-            account, held = change.config.accounts[name], self.parts.accounts.get(name)
-            if held is None:
-                held = self.parts.accounts[name] = self._account_io(account)
-                assert self._root is not None
-                self._recover((name,))
-                self._root.tell(StartAccount(held))
-                self._tell_router(AdoptRuns())
-                continue
+        if new:
+            self._tell_router(AdoptRuns())
+        for name in {*change.changed, *change.added}.difference(new):
+            account, held = change.config.accounts[name], self.parts.accounts[name]
             held.port.close()
             held.port = self._port_for(account)
             held.deadline_ms = account.calls.deadline_ms
@@ -282,6 +266,13 @@ class Application:
         self.parts.router.accounts = tuple(change.config.accounts)
         for name in change.removed:
             self._tell_router(EndAccount(name))
+
+    def _add(self, config: Config, name: str) -> None:
+        """A new account; its actor is there before anybody may send anything to it."""
+        held = self.parts.accounts[name] = self._account_io(config.accounts[name])
+        self._recover(config, (name,))
+        assert self._root is not None
+        self._root.ask(StartAccount(held))
 
     def shown(self, account: str, conversation: str, message: str) -> list[str]:
         """The marks that are certainly on a message now."""

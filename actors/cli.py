@@ -126,13 +126,13 @@ def demo(
     Exit codes:
       0    nothing was left over and nothing went wrong
       1    a mark or an indicator was left, or livesign made an error
-      130  Ctrl-C
+      130  Ctrl-C (another signal: 128 and its number)
     """
     from actors.demo import run
 
     try:
         code = run(speed=speed, json=json, plain=plain)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before it has begun
         raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(code)
 

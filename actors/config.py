@@ -60,6 +60,8 @@ class Config:
     warnings: tuple[str, ...] = ()
     source: str | None = None
     """The file it was loaded from."""
+    accounts_named: bool = True
+    """False: it names none, so there is one on the built-in sandbox."""
     _selectors: Mapping[str, Selector] = field(default_factory=dict, repr=False, compare=False)
 
     def policy(
@@ -70,7 +72,7 @@ class Config:
         mentioned: bool | None = None,
         kind: str | None = None,
     ) -> Policy:
-        """The settings a run opens with. None: not known. Raises KeyError for an unknown account.
+        """The settings a run opens with. None: not known. Raises KeyError for an account that there has never been.
 
         The same set of matching blocks gives the same object.
         """
@@ -160,7 +162,8 @@ def _read_toml(path: str, report: Report) -> dict[str, Any]:
 
 def _build(raw: object, source: Source, report: Report) -> Config:
     tree = read_tree(raw, report)
-    if not tree.accounts and not (isinstance(raw, Mapping) and raw.get("accounts")):
+    named = bool(tree.accounts) or (isinstance(raw, Mapping) and bool(raw.get("accounts")))
+    if not named:
         tree = _with_sandbox(tree, report)
     for block in tree.blocks:
         account = block.conditions.get("account")
@@ -188,6 +191,7 @@ def _build(raw: object, source: Source, report: Report) -> Config:
         web_listen=value_of(top, "web.listen"),
         warnings=tuple(report.warnings),
         source=report.file,
+        accounts_named=named,
         _selectors=MappingProxyType(selectors),
     )
 
@@ -215,9 +219,11 @@ def reload(old: Config, new: Config) -> Reload:
     """Compare two configurations. Open runs keep their policy in any case, later ones get the new one.
 
     Raises `ConfigError` where an account would become another platform, or another model of one: its marks
-    could not be found again.
+    could not be found again; and where no account is named any more: that is a file that is just being written.
     """
     report = Report(new.source)
+    if old.accounts_named and not new.accounts_named:
+        report.problem("accounts", "names none any more; to end livesign, stop it")
     kept = [name for name in new.accounts if name in old.accounts]
     for name in kept:
         before, after = old.accounts[name], new.accounts[name]
@@ -250,5 +256,7 @@ def _with_fixed(old: Config, new: Config) -> Config:
         web_listen=old.web_listen,
         warnings=new.warnings,
         source=new.source,
-        _selectors=new._selectors,
+        accounts_named=new.accounts_named,
+        # What an account that is gone has left is still taken back, by its settings.
+        _selectors=MappingProxyType({**old._selectors, **new._selectors}),
     )

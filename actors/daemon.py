@@ -57,7 +57,8 @@ class Daemon(Engine):
     def stop(self, hurry: Event | None = None) -> bool:
         """Take back what shows, within ``shutdown.budget_ms``, while the clients are sent away; then end.
 
-        True: nothing of ours is left on the platforms. Once ``hurry`` is set, what still shows stays.
+        True: nothing of ours is left on the platforms. Once ``hurry`` is set, what still shows stays. The
+        application's `left` then says what.
         """
         try:
             leaving = gevent.spawn(self.server.stop, executors=False)

@@ -5,6 +5,9 @@ that server; the screen shows what the chat service knows. At the end everything
 itself: what is left then is counted, over the service's own HTTP interface, before anything is shut down.
 
 ``speed`` runs all clocks of the demo faster: livesign's, the chat service's and the script's.
+
+Ctrl-C, SIGTERM or the end of the terminal end the show: what shows is taken back first; a second signal does not wait for
+that.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pathlib import Path
 
 import gevent
 import msgspec
+from gevent.event import Event
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -29,6 +33,7 @@ from actors.daemon import Daemon
 from actors.demo_canvas import Canvas
 from actors.demo_picture import Picture, PlainLines
 from actors.demo_script import ACCOUNTS, CHATS, CONFIG, PLAN, SCENES
+from actors.demo_signals import Told, signals
 from actors.demo_stage import Stage
 from actors.demo_view import MIN_HEIGHT, MIN_WIDTH, screen
 from actors.exits import FAILED, OK
@@ -84,9 +89,11 @@ class ScaledClock:
 class Demo:
     """One performance. `play` while `picture` is looked at; then `summary`."""
 
-    def __init__(self, directory: Path, speed: float) -> None:
+    def __init__(self, directory: Path, speed: float, hurry: Event | None = None) -> None:
+        """Once ``hurry`` is set, `close` does not wait until everything is taken back."""
         self.speed = speed
         self.faults = _Faults()
+        self._hurry = hurry
         self.over = False
         """Whether the last step is played and the chats are at rest (or should be)."""
         self._sandbox = SandboxService(options=SandboxOptions(time_scale=speed)).start()
@@ -151,24 +158,20 @@ class Demo:
         """Stop everything."""
         self._stage.close()
         self._eyes.close()
-        self._daemon.stop()
+        self._daemon.stop(self._hurry)
         self._sandbox.stop()
 
 
 def run(*, speed: float = 1.0, json: bool = False, plain: bool = False, console: Console | None = None) -> int:
-    """Play the demo on ``console`` (standard output); the exit code."""
+    """Play the demo on ``console`` (standard output); the exit code, 128 and its number where a signal has ended it."""
     console = console or Console(highlight=False)
-    with _demo(speed) as demo:
-        playing = gevent.spawn(demo.play)
-        try:
-            if not json:
-                show = _show if not plain and _fits(console) else _tell
-                show(demo, console)
-            playing.get()
-        finally:
-            playing.kill()
-        summary = demo.summary()
-        complaints = demo.complaints
+    try:
+        with _demo(speed) as demo:
+            _perform(demo, None if json else console, plain)
+            summary = demo.summary()
+            complaints = demo.complaints
+    except Told as told:
+        return 128 + told.number
     if json:
         print(msgspec.json.encode(asdict(summary)).decode())
     else:
@@ -178,6 +181,17 @@ def run(*, speed: float = 1.0, json: bool = False, plain: bool = False, console:
     return OK if summary.good else FAILED
 
 
+def _perform(demo: Demo, console: Console | None, plain: bool) -> None:
+    playing = gevent.spawn(demo.play)
+    try:
+        if console is not None:
+            show = _show if not plain and _fits(console) else _tell
+            show(demo, console)
+        playing.get()
+    finally:
+        playing.kill()
+
+
 def _fits(console: Console) -> bool:
     width, height = console.size
     return console.is_terminal and not console.is_dumb_terminal and width >= MIN_WIDTH and height >= MIN_HEIGHT
@@ -185,8 +199,9 @@ def _fits(console: Console) -> bool:
 
 @contextmanager
 def _demo(speed: float) -> Iterator[Demo]:
-    with tempfile.TemporaryDirectory(prefix="livesign-demo-") as directory:
-        demo = Demo(Path(directory), speed)
+    hurry = Event()
+    with tempfile.TemporaryDirectory(prefix="livesign-demo-") as directory, signals(hurry):
+        demo = Demo(Path(directory), speed, hurry)
         loggers = logging.getLogger("livesign"), logging.getLogger("actors")
         for logger in loggers:
             logger.addHandler(demo.faults)

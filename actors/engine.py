@@ -131,11 +131,15 @@ class Engine:
                 self._prepared.clear()
                 raise
         except BaseException:
-            self._counters["reloads_refused"] += 1
+            self.refuse_reload()
             raise
         self.application.reload(change)
         self._counters["reloads"] += 1
         return change
+
+    def refuse_reload(self) -> None:
+        """Count a configuration that could not be used."""
+        self._counters["reloads_refused"] += 1
 
     def stats(self) -> dict[str, int]:
         """Everything that is counted or can be measured, by name."""

@@ -86,6 +86,14 @@ class Contents:
         """Rows that stand for something still to be taken back."""
         return len(self.runs) + len(self.marks) + len(self.typing)
 
+    @property
+    def left(self) -> str:
+        """In words, what may still show on the platforms; empty: nothing."""
+        marked, typing = len(self.marks), len(self.typing)
+        parts = [f"marks on {marked} message{'s' * (marked != 1)}"] * (marked > 0)
+        parts += [f"{typing} typing indicator{'s' * (typing != 1)}"] * (typing > 0)
+        return " and ".join(parts)
+
 
 class Ledger(Protocol):
     """The port. Calls return at once; `after_commit` runs its callback when all before it is safe."""

@@ -9,9 +9,12 @@ nothing: what it failed on is told again. Only if it fails on an answer time and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from pykka import ActorDeadError
 
 from actors.complaints import Complaints
 from actors.keys import ROUTER, reaction_key, typing_key
@@ -224,4 +227,5 @@ class PlatformIOActor(Actor):
 
 
 def _answer(ref: ActorRef[Any], call_id: int, command: Command, outcome: Outcome) -> None:
-    ref.tell(CallEnded(call_id, outcome, command))
+    with suppress(ActorDeadError):  # livesign is stopping: that it may be there stands in the ledger
+        ref.tell(CallEnded(call_id, outcome, command))

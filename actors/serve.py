@@ -2,11 +2,12 @@
 
 | signal | what happens |
 | --- | --- |
-| SIGTERM, SIGINT | what shows is taken back, within ``shutdown.budget_ms``, then the process ends |
+| SIGTERM, SIGINT | what shows is taken back, within ``shutdown.budget_ms``, then the process ends and says what is left |
 | either once more | it ends at once; what still shows stays |
 | SIGHUP | the file is read again; one that is refused changes nothing, and the log says why |
 
-One line on stderr says that it is ready; everything else there is the log. Nothing is monkey patched.
+Signals that come while it starts count when it stands; several SIGHUPs in a row are one. One line on stderr says that it is
+ready; everything else there is the log. A reader of it that goes away does not end the server. Nothing is monkey patched.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import logging
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 import gevent
@@ -46,15 +48,15 @@ def serve(source: str | None, *, leave: bool = False) -> int:
 
     ``leave``: a signal leaves what shows to a successor on the same ledger. Raises ConfigError before anything is started.
     """
-    config = load(SHOW_ALL if source is None else source)
-    for warning in config.warnings:
-        log.warning("%s", warning)
     signals: Queue[int] = Queue()
     watchers = [
         gevent.signal_handler(number, signals.put, number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     ]
-    pauses = PauseWatch()
     try:
+        config = load(SHOW_ALL if source is None else source)
+        for warning in config.warnings:
+            log.warning("%s", warning)
+        pauses = PauseWatch()
         daemon = Daemon(config)
         daemon.gauges["gc_longest_pause_us"] = lambda: pauses.longest_us
         daemon.start()
@@ -64,7 +66,7 @@ def serve(source: str | None, *, leave: bool = False) -> int:
         return _failed(USAGE, str(error))
     else:
         pauses.start()
-        print(ready_line(daemon), file=sys.stderr, flush=True)
+        _say(ready_line(daemon))
         return _run(daemon, signals, pauses, leave)
     finally:
         for watcher in watchers:
@@ -87,17 +89,7 @@ def _address(daemon: Daemon, name: str) -> str:
 
 
 def _run(daemon: Daemon, signals: Queue[int], pauses: PauseWatch, leave: bool) -> int:
-    stands = True
-    while stands:
-        try:
-            number = signals.get(timeout=_LOOK_S)
-        except Empty:
-            stands = daemon.alive
-            continue
-        if number != signal.SIGHUP:
-            log.info("%s: stopping", signal.Signals(number).name)
-            break
-        _reload(daemon)
+    stands = _serve_until_told(daemon, signals)
     if leave and stands:
         daemon.leave()
         pauses.stop()
@@ -113,13 +105,39 @@ def _run(daemon: Daemon, signals: Queue[int], pauses: PauseWatch, leave: bool) -
     if not stands:
         return _failed(FAILED, "livesign has failed and cannot go on: the log above says why; start it again")
     if not clean:
-        return _failed(FAILED, "stopped before everything that shows could be taken back")
+        return _failed(FAILED, f"stopped before everything that shows could be taken back{_left(daemon)}")
     return OK
+
+
+def _serve_until_told(daemon: Daemon, signals: Queue[int]) -> bool:
+    """False: the tree has fallen."""
+    while True:
+        try:
+            number = signals.get(timeout=_LOOK_S)
+            while number == signal.SIGHUP and not signals.empty():  # one reading does for all of them
+                number = signals.get()
+        except Empty:
+            if not daemon.alive:
+                return False
+            continue
+        if number != signal.SIGHUP:
+            log.info("%s: stopping", signal.Signals(number).name)
+            return True
+        _reload(daemon)
+
+
+def _left(daemon: Daemon) -> str:
+    left = daemon.application.left
+    if not left:
+        return ""
+    lost = daemon.config.ledger_path == ":memory:" or daemon.gauges["ledger_degraded"]()
+    known = "no ledger on disk remembers them" if lost else "the next start on this ledger takes them back"
+    return f": {left} may still show; {known}"
 
 
 def _await_second(signals: Queue[int], hurry: Event) -> None:
     while signals.get() == signal.SIGHUP:
-        pass
+        log.warning("SIGHUP: livesign is stopping, the configuration is not read again")
     log.warning("told twice: stopping at once")
     hurry.set()
 
@@ -128,17 +146,21 @@ def _reload(daemon: Daemon) -> None:
     source = daemon.config.source
     if source is None:
         log.warning("SIGHUP: there is no configuration file to read again")
-        return
+        return None
     try:
         config = _checked(source)
+    except ConfigError as error:
+        daemon.refuse_reload()
+        return _refused(*error.problems)
+    try:
         change = daemon.reload(config)
     except ConfigError as error:
-        for problem in error.problems:
-            log.error("reload refused, nothing has changed: %s", problem)
-        return
+        return _refused(*error.problems)
     except AccountError as error:
-        log.error("reload refused, nothing has changed: %s", error)
-        return
+        return _refused(error)
+    except Exception:  # a fault of ours in reading must not end a server that works
+        log.exception("reload failed")
+        return None
     told = [
         f"{word} {', '.join(names)}"
         for word, names in (
@@ -149,7 +171,12 @@ def _reload(daemon: Daemon) -> None:
         )
         if names
     ]
-    log.info("reloaded %s%s", source, "".join(f"; {part}" for part in told))
+    return log.info("reloaded %s%s", source, "".join(f"; {part}" for part in told))
+
+
+def _refused(*problems: object) -> None:
+    for problem in problems:
+        log.error("reload refused, nothing has changed: %s", problem)
 
 
 def _checked(source: str) -> Config:
@@ -161,5 +188,10 @@ def _checked(source: str) -> Config:
 
 def _failed(code: int, text: str) -> int:
     hint = next((hint for sign, hint in _HINTS.items() if sign in text), None)
-    print(f"livesign: {text}" + (f"\nlivesign: {hint}" if hint else ""), file=sys.stderr)
+    _say(f"livesign: {text}" + (f"\nlivesign: {hint}" if hint else ""))
     return code
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # whoever read it has gone, or the disk behind it is full
+        print(text, file=sys.stderr, flush=True)

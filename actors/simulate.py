@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from actors.application import DRAIN_POLL_MS, Application
+from actors.application import Application
 from actors.config import Account, ConfigError, load, reload
 from actors.fault_plan import Crash, Saboteur
 from actors.keys import is_conversations
@@ -30,6 +30,7 @@ from actors.scenario import Control, Scenario, Step, read
 from actors.scripted_ledger import ScriptedLedger
 from actors.scripted_platform import ScriptedPlatform, World
 from actors.sessions import Session
+from actors.shutdown import DRAIN_POLL_MS
 from actors.timeline import timeline
 from actors.violations import violations
 from actors.witness import Witness

@@ -15,11 +15,13 @@ import msgpack
 import pytest
 from gevent import socket
 
-from actors.config import Config, load
+from actors.config import Config, ConfigError, load
 from actors.daemon import AccountError, Daemon, sandbox_options
+from actors.messages import FromClient
 from actors.pauses import THRESHOLDS, PauseWatch
 from actors.sandbox import SandboxClient
 from actors.server import ListenError
+from protocol.events import Thinking
 
 pytestmark = pytest.mark.real
 
@@ -99,6 +101,34 @@ def test_a_reload_adds_accounts_and_keeps_the_chat_of_those_that_change(daemon: 
     eventually(lambda: daemon.sandboxes["second"].chats.view(0).marks == 1)
     assert send(daemon, type="thinking", account="bot")["result"] == "applied"
     eventually(lambda: service.chats.view(0).chats and service.chats.view(0).chats[0].typing[0].account == "renamed")
+
+
+def test_events_that_wait_while_the_account_is_exchanged_are_applied(daemon: Daemon, tmp_path: Path) -> None:
+    replies: list[Any] = []
+    for number in range(6):
+        event = Thinking(id=str(number), conversation="c", message=str(number), lease_ms=60_000)
+        daemon.application.submit(FromClient("s", event, replies.append, None, False))
+        name = ("bot", "other")[number % 2]
+        daemon.reload(config(tmp_path, accounts={name: {"platform": "sandbox"}}))
+    eventually(lambda: len(replies) == 6)
+    assert [reply.result for reply in replies] == ["applied"] * 6
+    assert "failures" not in daemon.stats()
+    assert daemon.stop() is True
+
+
+def test_what_an_account_that_is_gone_has_left_is_still_taken_back(daemon: Daemon, tmp_path: Path) -> None:
+    chats = daemon.sandboxes["bot"].chats
+    assert send(daemon, type="thinking")["result"] == "applied"
+    eventually(lambda: chats.view(0).marks == 1)
+    daemon.reload(config(tmp_path, accounts={"other": {"platform": "sandbox"}}))
+    assert daemon.config.policy("bot", "c") == config(tmp_path).policy("bot", "c")
+    eventually(lambda: chats.view(0).marks == 0)
+
+
+def test_a_file_that_names_no_account_any_more_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="accounts: names none any more"):
+        daemon.reload(load({"ledger": {"path": ":memory:"}}))
+    assert list(daemon.config.accounts) == ["bot"]
 
 
 def test_where_it_cannot_listen_nothing_is_left_running(daemon: Daemon, tmp_path: Path) -> None:
