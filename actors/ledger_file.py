@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ log = logging.getLogger("livesign")
 
 BUSY_S = 1.0
 """So long a lock of another program is waited for."""
+LOOK_S = 1.0
+"""So long may be lost what is written to a file that somebody has deleted."""
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _of_parents: list[sqlite3.Connection] = []
 """Connections that a fork has inherited: to close them would touch the parent's files."""
@@ -37,6 +40,7 @@ class LedgerFile:
         self._connection: sqlite3.Connection | None = None
         self._known: os.stat_result | None = None
         """The file that is open; what is written to a deleted one is lost."""
+        self._looked_s = 0.0
 
     @property
     def path(self) -> Path:
@@ -59,6 +63,7 @@ class LedgerFile:
                 beside.chmod(self.path.stat().st_mode)
         self._connection = connect(self.path, BUSY_S)
         self._known = os.stat(self.path)
+        self._looked_s = time.monotonic()
 
     def read(self) -> Contents:
         """What is in the open file; nothing if that makes no sense."""
@@ -76,8 +81,7 @@ class LedgerFile:
     def write(self, batch: Mapping[Row, Any], *, anew: bool = False) -> None:
         """Write ``batch`` in one transaction; ``anew``: and nothing else stays. After an error the file is shut."""
         try:
-            if self._known is None or not (is_same_file(self._known, self.path) and self.folder.is_held):
-                raise FileNotFoundError("it has been deleted")
+            self._look()
             assert self._connection is not None
             commit(self._connection, batch, anew=anew)
         except BaseException as error:
@@ -85,6 +89,14 @@ class LedgerFile:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
                 self._put_aside(error)
             raise
+
+    def _look(self) -> None:
+        """Whether the file and the lock are where others look for them, every `LOOK_S`."""
+        now_s = time.monotonic()
+        if self._known is None or now_s - self._looked_s >= LOOK_S:
+            if self._known is None or not (is_same_file(self._known, self.path) and self.folder.is_held):
+                raise FileNotFoundError("it has been deleted")
+            self._looked_s = now_s
 
     def _put_aside(self, error: BaseException) -> None:
         """Rename a damaged file, with a warning; raises the error again if it is about something else."""

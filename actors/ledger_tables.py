@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ _KEYS = {
     "learned": ("account", "scope", "ops", "conversation"),
 }
 """The key columns of each table; the rest of a row is one blob."""
+_WIDTH = max(map(len, _KEYS.values()))
+_FILL = (None,) * _WIDTH
+_ROWS_MAX = 1_024
+"""Of one statement; a power of two."""
 Row = tuple[str, tuple[Any, ...]]
 """Table and key."""
 
@@ -45,31 +50,62 @@ def connect(path: Path, busy_s: float) -> sqlite3.Connection:
             connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
         if version != SCHEMA_VERSION:
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        for statement in _one_statement():
+            connection.execute(statement)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
+def _one_statement() -> Iterator[str]:
+    """What lets one statement write rows of all tables: a view of this connection that hands each row to its table.
+
+    A statement needs the interpreter's lock twice, and a hub that is never idle gives it away every 5 ms only."""
+    keys = [f"k{number}" for number in range(_WIDTH)]
+    yield f"CREATE TEMP VIEW batch (name, {', '.join(keys)}, row) AS SELECT {', '.join(['NULL'] * (_WIDTH + 2))}"
+    for table, names in _KEYS.items():
+        new = [f"NEW.{key}" for key, _ in zip(keys, names, strict=False)]
+        where = " AND ".join(f"{name}={value}" for name, value in zip(names, new, strict=True))
+        begin = f"INSTEAD OF INSERT ON batch WHEN NEW.name='{table}' AND NEW.row IS"
+        yield (
+            f"CREATE TEMP TRIGGER new_{table} {begin} NOT NULL "
+            f"BEGIN REPLACE INTO {table} VALUES ({', '.join(new)}, NEW.row); END"
+        )
+        yield f"CREATE TEMP TRIGGER no_{table} {begin} NULL BEGIN DELETE FROM {table} WHERE {where}; END"
+
+
 def commit(connection: sqlite3.Connection, batch: Mapping[Row, Any], *, anew: bool = False) -> None:
     """Write new rows, and drop those that are None, in one transaction; ``anew``: drop all the others too."""
+    most = min(_ROWS_MAX, connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // (_WIDTH + 2))
+    rows = iter(batch.items())
+    parts = [_values(list(islice(rows, most))) for _ in range(-(-len(batch) // most))]
+    if len(parts) == 1 and not anew:
+        connection.execute(*parts[0])  # a transaction by itself
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         for table in _KEYS if anew else ():
             connection.execute(f"DELETE FROM {table}")
-        for (table, key), row in batch.items():
-            if row is None:
-                where = " AND ".join(f"{name}=?" for name in _KEYS[table])
-                connection.execute(f"DELETE FROM {table} WHERE {where}", key)
-            else:
-                data = _encode_run(row) if isinstance(row, RunRow) else msgspec.msgpack.encode(row)
-                places = ", ".join("?" * (len(key) + 1))
-                connection.execute(f"REPLACE INTO {table} VALUES ({places})", (*key, data))
+        for part in parts:
+            connection.execute(*part)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # a full disk has ended it by itself
             connection.execute("ROLLBACK")
         raise
+
+
+def _values(rows: list[tuple[Row, Any]]) -> tuple[str, list[Any]]:
+    """The statement for these rows and its values; filled up to a power of two, so that there are few statements."""
+    values: list[Any] = []
+    for (table, key), row in rows:
+        data = None if row is None else _encode_run(row) if isinstance(row, RunRow) else msgspec.msgpack.encode(row)
+        values += (table, *key, *_FILL[len(key) :], data)
+    count = 1 << (len(rows) - 1).bit_length()
+    values += (None,) * ((count - len(rows)) * (_WIDTH + 2))
+    one = f"({', '.join('?' * (_WIDTH + 2))})"
+    return f"INSERT INTO batch VALUES {', '.join([one] * count)}", values
 
 
 def rows_of(held: Contents, number: int) -> Iterator[tuple[Row, Any]]:

@@ -21,6 +21,7 @@ __all__ = ["Told", "fail_and_recover", "quick"]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tries again soon."""
     monkeypatch.setattr(ledger_file, "BUSY_S", 0.02)
+    monkeypatch.setattr(ledger_file, "LOOK_S", 0.0)
     monkeypatch.setattr(ledger_writer, "RETRY_S", 0.005)
     monkeypatch.setattr(ledger_writer, "RETRY_MAX_S", 0.02)
 
