@@ -252,7 +252,7 @@ class TypingStop(RunEvent, frozen=True, kw_only=True):
 
 
 class Subscribe(Event, frozen=True, kw_only=True):
-    """Get `State` replies from now on (``what`` calls: the calls, for an executor)."""
+    """Get `State` replies from now on; with ``what`` calls, on a connection whose `Hello` has the role execute, every `Call`."""
 
     conversation: Id | None = None
     """Of this conversation only."""
@@ -280,7 +280,7 @@ class CallResult(Event, frozen=True, kw_only=True):
 
 
 class Ping(Event, frozen=True, kw_only=True):
-    """Answered with `Pong`."""
+    """Answered with `Pong`. Who has pinged once and then says nothing for ``silence_ms`` is taken for lost."""
 
 
 class Stats(Event, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ def current_run() -> RunHandle | None:
 
 
 class RunHandle(RunEvents):
-    """One run: ``with`` or ``async with`` it, or `begin` it and end it yourself.
+    """One run: ``with`` or ``async with`` it, or `begin` it and end it yourself. (What is told before begins it.)
 
     While its block runs it is kept alive; a handle that is garbage-collected without an end is torn down.
     """
@@ -163,6 +163,8 @@ class RunHandle(RunEvents):
         self._host.keeper.drop(self._pulse)
 
     def _send(self, event: Event) -> None:
+        if not self._begun:
+            self.begin()
         self._pulse.active = True
         try:
             self._host.put(event)

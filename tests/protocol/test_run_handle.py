@@ -251,6 +251,22 @@ def test_a_fault_of_livesign_is_none_of_the_bot(host: Host, caplog: pytest.LogCa
     assert caplog.text.count("livesign was not told of") == 2
 
 
+def test_what_is_told_of_a_run_that_has_not_begun_begins_it(host: Host) -> None:
+    run = host.handle(direct=True)
+    run.thinking()
+    assert [type(event) for event in host.sent] == [Received, Thinking]
+    run.done()
+    other = host.handle(message="other", direct=True)
+    with other.tool("web_search"):
+        pass
+    assert [type(event) for event in host.sent[2:]] == [Done, Received, Tool, ToolEnd]
+    del other
+    gc.collect()
+    host.now_s += 2
+    host.keeper.beat()
+    assert isinstance(host.sent[-1], Cancelled), "one that is dropped is torn down"
+
+
 def test_a_run_begins_once(host: Host) -> None:
     with host.handle() as run:
         pass
