@@ -30,6 +30,7 @@ from actors.presence.policy import Policy
 from actors.server_settings import ServerSettings
 
 __all__ = [
+    "SHOW_ALL",
     "Account",
     "CallSettings",
     "Config",
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 DEFAULT_ACCOUNT = "sandbox"
+SHOW_ALL: Mapping[str, Any] = MappingProxyType({"ack": {"scope": "all"}, "ledger": {"path": ":memory:"}})
+"""Without a configuration: whoever tries things out wants to see marks, and no memory of yesterday's tries."""
 
 
 @dataclass(frozen=True, slots=True)

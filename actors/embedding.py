@@ -21,7 +21,7 @@ from weakref import WeakSet
 import pykka
 
 from actors.callback import BotLoop
-from actors.config import Config, Reload, load
+from actors.config import SHOW_ALL, Config, Reload, load
 from actors.homes import Home, home_for
 from actors.runtime import Future
 from actors.telling import GRACE_S, ForkedError, Telling
@@ -68,15 +68,15 @@ class PresenceSupervisor(Telling):
         """Start livesign in this process; it stands when this returns, after some ten milliseconds.
 
         ``config``: path of a TOML file, a tree of the same form, a `Config` of `load_config`, or None: one account on the
-        built-in chat service. ``callbacks``: by account, the bot's own functions for those on platform ``callback``; its
-        coroutine functions run in ``loop``, else in the loop that livesign is used in. ``hub``: ``thread`` is a thread of
-        its own, ``caller`` the hub of the present thread (a gevent process), ``auto`` the latter where gevent has patched
-        the process.
+        built-in chat service, where all messages are marked. ``callbacks``: by account, the bot's own functions for those
+        on platform ``callback``; its coroutine functions run in ``loop``, else in the loop that livesign is used in.
+        ``hub``: ``thread`` is a thread of its own, ``caller`` the hub of the present thread (a gevent process), ``auto``
+        the latter where gevent has patched the process.
 
         Raises ConfigError, AccountError, ValueError and OSError for what cannot be used; nothing is left running then.
         After a fork, start a new one in the child.
         """
-        checked = load(config)
+        checked = load(SHOW_ALL if config is None else config)
         for warning in checked.warnings:
             log.warning("%s", warning)
         _warn_of_others(checked)

@@ -22,6 +22,10 @@ class Outcomes:
         self._runs = runs
         self._waiting: dict[RunKey, Signal] = {}
 
+    def over(self, key: RunKey) -> bool:
+        """Whether the run has ended, so that nothing told of it changes anything. Any thread."""
+        return key not in self._runs.open and key in self._runs.ended.get(key.account, {})
+
     def known(self, key: RunKey) -> RunOutcome:
         """What is known now. Any thread."""
         ended = self._runs.ended.get(key.account, {}).get(key)

@@ -23,7 +23,7 @@ import gevent
 from gevent.event import Event
 from gevent.queue import Empty, Queue
 
-from actors.config import Config, ConfigError, load
+from actors.config import SHOW_ALL, Config, ConfigError, load
 from actors.daemon import AccountError, Daemon
 from actors.exits import FAILED, OK, UNAVAILABLE, USAGE
 from actors.ledger_sqlite import LedgerLockedError
@@ -34,8 +34,6 @@ log = logging.getLogger("livesign")
 
 _LOOK_S = 1.0
 """How often it is seen whether the tree still stands."""
-SHOW_ALL = MappingProxyType({"ack": {"scope": "all"}, "ledger": {"path": ":memory:"}})
-"""Without a configuration: whoever tries things out wants to see marks, and no memory of yesterday's tries."""
 NO_CONFIGURATION = "no configuration given: one account on the built-in sandbox"
 _HINTS: Mapping[str, str] = MappingProxyType({
     "in use": "is livesign running already? Stop it, or set server.unix or server.tcp to another place",

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
+from weakref import WeakSet
 
 from actors.callback import BotLoop
 from actors.config import Config
@@ -59,6 +60,8 @@ class Telling(RunMaker):
         self._lock = threading.Lock()
         self._counters: Counter[str] = Counter()
         self._complained = False
+        self._late: WeakSet[RunHandle] = WeakSet()
+        """Handles of runs that had ended before."""
         self._inside: Resident = home.begin(partial(Resident, config, home, callbacks, bot, self.keeper)).get()
 
     def tell(self, event: Event | Mapping[str, Any]) -> None:
@@ -136,12 +139,21 @@ class Telling(RunMaker):
         times_ms = (account.policy.lease.ms, account.policy.typing.ttl_ms)
         return min([RENEW_S, *(ms / 3_000 for ms in times_ms if ms)])
 
+    def _made(self, run: RunHandle) -> None:
+        if self._state != "running" or not self._inside.outcomes.over(self._key(run)):
+            return
+        if not self._counters["repeated"]:
+            text = "run %s in %s has ended already, so nothing more shows of it; a second run on a message needs a name: run=..."
+            log.warning(text, run.name, run.conversation)
+        self._counters["repeated"] += 1
+        self._late.add(run)
+
     # --- results -----------------------------------------------------------------------------------------------
 
     def outcome_of(self, run: RunHandle, timeout_s: float) -> RunOutcome:
         """See `RunHandle.outcome`."""
         key = self._key(run)
-        known = self._inside.outcomes.known(key)
+        known = self._known(run, key)
         if known.final or self._state != "running" or asyncio._get_running_loop() is not None:
             return known
         try:
@@ -153,11 +165,15 @@ class Telling(RunMaker):
     async def aoutcome_of(self, run: RunHandle, timeout_s: float) -> RunOutcome:
         """See `RunHandle.aoutcome`."""
         key = self._key(run)
-        known = self._inside.outcomes.known(key)
+        known = self._known(run, key)
         if known.final or self._state != "running":
             return known
         await self._home.begin(partial(self._inside.outcomes.wait, key, timeout_s))
         return self._inside.outcomes.known(key)
+
+    def _known(self, run: RunHandle, key: RunKey) -> RunOutcome:
+        known = self._inside.outcomes.known(key)
+        return RunOutcome(known.outcome, known.reason, problem="ended_before") if run in self._late else known
 
     def _key(self, run: RunHandle) -> RunKey:
         return RunKey(run.account or next(iter(self._config.accounts)), run.conversation, run.name)

@@ -9,7 +9,7 @@ import time
 
 import msgpack
 
-RUN = {"conversation": "-100123", "message": 817}  # with several accounts: "account": "support"
+RUN = {"conversation": "chat-7", "message": 817}  # with several accounts: "account": "support"
 EVENTS = [
     {"type": "received", "direct": True, **RUN},
     {"type": "thinking", **RUN},

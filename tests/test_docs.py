@@ -65,9 +65,7 @@ def test_the_clients_of_the_readme_are_those_of_the_examples() -> None:
             assert name in example, f"{name} of the README is not in examples/{path}"
 
 
-def test_the_bot_of_the_readme_shows_what_it_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "livesign.toml").write_text('[ledger]\npath = ":memory:"\n[ack]\nscope = "all"\n')
-    monkeypatch.chdir(tmp_path)
+def test_the_bot_of_the_readme_shows_what_it_does() -> None:
     told: list[object] = []
     exec(compile(block("python", "presence.run"), "README.md", "exec"), {"print": told.append})
     assert told == [RunOutcome("done", mark="👍")]

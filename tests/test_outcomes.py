@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors import PresenceSupervisor
 from protocol.client.core import Core
 from protocol.client.outcome import RunOutcome
 from protocol.events import Hello, State
@@ -80,6 +82,38 @@ def test_a_phase_mark_that_shows_at_the_end_is_not_taken_for_the_final_one() -> 
         (["👍"], "👍", True),
         ([], "👍", True),
     ]
+
+
+@pytest.mark.real
+def test_a_run_that_had_ended_before_says_so_instead_of_its_former_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {"ledger": {"path": str(tmp_path)}, "ack": {"scope": "all"}}
+    for process in range(2):  # the next one knows it from the ledger
+        with PresenceSupervisor.start(config) as presence:
+            with presence.run(conversation="c", message="m") as run:
+                pass
+            expected = RunOutcome("done", problem="ended_before") if process else RunOutcome("done", mark="👍")
+            assert run.outcome() == expected
+            with presence.run(conversation="c", message="m") as again:
+                pass
+            assert again.outcome() == RunOutcome("done", problem="ended_before")
+            with presence.run(conversation="c", message="m", run=f"second-{process}") as named:
+                pass
+            assert named.outcome().mark == "👍"
+    assert [record.message for record in caplog.records] == [
+        "run m in c has ended already, so nothing more shows of it; a second run on a message needs a name: run=..."
+    ] * 2
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("direct", [True, False])
+def test_who_tries_it_without_a_configuration_sees_marks_every_time(direct: bool) -> None:
+    for _ in range(2):
+        with PresenceSupervisor.start() as presence:
+            with presence.run(conversation=1, message=817, direct=direct) as run:
+                pass
+            assert run.outcome() == RunOutcome("done", mark="👍")
 
 
 class _Handle:

@@ -11,7 +11,7 @@ await livesign.execute("bot", {
   typing_start: async () => {},
 });
 
-await livesign.run({ conversation: "-100123", message: 817, direct: true }, async (run) => {
+await livesign.run({ conversation: "chat-7", message: 817, direct: true }, async (run) => {
   run.thinking();
   await pause(300);
   await run.tool("web_search", () => pause(300));

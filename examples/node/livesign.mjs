@@ -1,7 +1,7 @@
 // A client of livesign for Node: run handles, what shows, and remote execution over a socket. Needs @msgpack/msgpack, nothing else.
 //
 //   const livesign = new Livesign("/run/user/1000/livesign/livesign.sock");      // or { host, port, token }
-//   await livesign.run({ conversation: "-100123", message: 817, direct: true }, async (run) => {
+//   await livesign.run({ conversation: "chat-7", message: 817, direct: true }, async (run) => {
 //     run.thinking();
 //     await run.tool("web_search", async () => { ... });
 //   });                                                // left normally: done; an exception: error, and it goes on

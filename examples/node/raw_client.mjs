@@ -4,7 +4,7 @@
 import { connect } from "node:net";
 import { decodeMultiStream, encode } from "@msgpack/msgpack";
 
-const run = { conversation: "-100123", message: 818 }; // with several accounts: account: "support"
+const run = { conversation: "chat-7", message: 818 }; // with several accounts: account: "support"
 const events = [
   { type: "received", direct: true, ...run },
   { type: "thinking", ...run },

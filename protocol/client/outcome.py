@@ -28,6 +28,7 @@ class RunOutcome:
     | superseded | a newer run took the message's marks over |
     | gone, forbidden, invalid_reaction, bad_request, transient, unknown | what the platform's refusal meant |
     | gave_up | livesign itself could not go on with this conversation |
+    | ended_before | a run of this name had ended already (the last day's are known): what was told of it changed nothing |
     | not_followed | a client over the socket that did not ask for states |
 
     ``final``: False: more may come; this is what was known when the time to wait was over.

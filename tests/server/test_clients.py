@@ -19,9 +19,9 @@ pytestmark = pytest.mark.real
 
 EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
 RUN = [
-    Received(conversation="-100123", message="817", direct=True),
-    Thinking(conversation="-100123", message="817"),
-    Done(conversation="-100123", message="817", id="last"),
+    Received(conversation="chat-7", message="817", direct=True),
+    Thinking(conversation="chat-7", message="817"),
+    Done(conversation="chat-7", message="817", id="last"),
 ]
 
 
