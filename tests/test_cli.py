@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,15 @@ SCENARIO: dict[str, Any] = {
         [2_000, {"type": "done", "conversation": "c", "message": "m"}],
     ],
 }
+
+
+@pytest.fixture(autouse=True)
+def log_of_the_client() -> Iterator[None]:
+    """As it was: ``send`` has it say nothing for the rest of its process."""
+    log = logging.getLogger("livesign.client")
+    level = log.level
+    yield
+    log.setLevel(level)
 
 
 def run(*args: str, stdin: str | None = None, env: dict[str, str] | None = None) -> tuple[int, str, str]:
