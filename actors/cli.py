@@ -186,13 +186,14 @@ def send(
       during     tool_end compacting_end alive child child_end merged moved
                  sending sent restore typing_start typing_stop
       ending     done error cancelled silent clear
+      other      ping stats (prints what is counted and measured)
 
     \b
     Exit codes:
       0  every event was acknowledged
       1  an event was rejected by the server
       2  an event or an option makes no sense
-      3  no livesign answers there
+      3  no livesign answers there, or it does not let us in
     """
     from actors import send as sending
 
@@ -204,8 +205,7 @@ def send(
     except sending.UsageError as error:
         _fail(USAGE, error.text, error.hint)
     except sending.UnavailableError as error:
-        hint = "start one with: livesign serve; or name it with --unix or --tcp"
-        _fail(UNAVAILABLE, f"no answer from {target.name}: {error}", hint)
+        _fail(UNAVAILABLE, f"no answer from {target.name}: {error}", error.hint)
     raise typer.Exit(code)
 
 
@@ -244,7 +244,7 @@ def simulate(
 
     try:
         result = run_file(scenario)
-        for warning in result.scenario.config.warnings:
+        for warning in result.scenario.warnings:
             typer.echo(f"livesign: {warning}", err=True)
     except ScenarioError as error:
         _fail(USAGE, f"{scenario}: {error}")

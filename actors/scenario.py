@@ -9,49 +9,23 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
 from actors.config import Config, ConfigError, load
-from actors.sandbox.faults import FaultPlan
+from actors.sandbox.faults import FaultPlan, RawAnswer, Rule, Window
+from actors.scenario_controls import CONTROLS, Control, ScenarioError, check_control, whole
+from actors.spelling import meant, unknown_field, unknown_fields, unknown_type
 from protocol.codec import DecodeError, normalise
 from protocol.events import Event
+
+__all__ = ["CONTROLS", "Control", "Scenario", "ScenarioError", "Step", "read"]
 
 DEFAULT_CLIENT = "c1"
 DEFAULT_UNTIL_MS = 120_000
 STEPS_MAX = 1_000_000
-
-CONTROLS: Mapping[str, frozenset[str]] = {
-    "@connect": frozenset(),
-    "@client_lost": frozenset(),
-    "@crash": frozenset({"actor", "account", "conversation", "on", "times"}),
-    "@kill_restart": frozenset({"down_ms"}),
-    "@shutdown": frozenset({"leave"}),
-    "@boot": frozenset(),
-    "@reload": frozenset({"config"}),
-    "@suspend": frozenset({"ms"}),
-    "@clock_jump": frozenset({"ms"}),
-    "@repeat": frozenset({"count", "every_ms", "events"}),
-}
-CRASHABLE = ("reaction", "typing", "conversation", "platform_io", "router", "ledger")
-
-
-class ScenarioError(ValueError):
-    """The scenario does not fit. ``where`` is the place, the text says why. Nothing was run."""
-
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(f"{where}: {reason}" if where else reason)
-        self.where = where
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """A step that is no event."""
-
-    name: str
-    args: Mapping[str, Any]
+_RULE_PARTS: Final = (Rule, Window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +43,8 @@ class Scenario:
     platform: FaultPlan
     until_ms: int
     seed: int
+    warnings: tuple[str, ...] = ()
+    """What was probably meant otherwise: of the configuration, and of events that no server would understand so."""
 
 
 def read(source: str | Path | Mapping[str, Any]) -> Scenario:
@@ -78,9 +54,9 @@ def read(source: str | Path | Mapping[str, Any]) -> Scenario:
     try:
         tree = json.loads(Path(source).read_text("utf-8"))
     except OSError as error:
-        raise ScenarioError("", f"{source} cannot be read: {error.strerror}") from error
+        raise ScenarioError("", f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ScenarioError("", f"{source} is not JSON: {error}") from error
+        raise ScenarioError("", f"is not JSON: {error}") from error
     if not isinstance(tree, dict):
         raise ScenarioError("", "a scenario is an object with config, events, platform, until_ms and seed")
     return _read(tree)
@@ -90,17 +66,19 @@ def _read(tree: Mapping[str, Any]) -> Scenario:
     known = {"config", "events", "platform", "until_ms", "seed"}
     for name in tree:
         if name not in known:
-            raise ScenarioError(str(name), f"unknown key; allowed are {', '.join(sorted(known))}")
-    until_ms = _whole(tree.get("until_ms", DEFAULT_UNTIL_MS), "until_ms")
-    seed = _whole(tree.get("seed", 0), "seed", least=-(2**62))
+            raise ScenarioError(str(name), f"a scenario has no such key; {meant(name, known)}")
+    until_ms = whole(tree.get("until_ms", DEFAULT_UNTIL_MS), "until_ms")
+    seed = whole(tree.get("seed", 0), "seed", least=-(2**62))
     config = _config(tree.get("config", {}), "config")
     platform = _platform(tree.get("platform", {}))
     rows = tree.get("events", [])
     if not isinstance(rows, list):
         raise ScenarioError("events", "must be a list of [t_ms, event] or [t_ms, event, client]")
-    steps = list(_steps(rows, "events", 0))
+    warnings: dict[str, str] = {}
+    steps = list(_steps(rows, "events", 0, warnings))
     steps.sort(key=lambda step: step.t_ms)
-    return Scenario(config, tuple(steps), platform, until_ms, seed)
+    told = [f"{place}: {text}" for place, text in warnings.items()]
+    return Scenario(config, tuple(steps), platform, until_ms, seed, (*config.warnings, *told))
 
 
 def _config(tree: Any, where: str) -> Config:
@@ -115,20 +93,42 @@ def _platform(tree: Any) -> FaultPlan:
         return msgspec.convert(tree, FaultPlan)
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$")
-        raise ScenarioError(f"platform{place.rstrip('`')}", reason) from error
+        where = f"platform{place.rstrip('`')}"
+        raise ScenarioError(where, f"{reason}{_meant_by_rule(reason, where)}") from error
 
 
-def _steps(rows: list[Any], where: str, base_ms: int) -> Iterator[Step]:
+def _meant_by_rule(reason: str, where: str) -> str:
+    """The nearest name of a field, or value of a choice, to the one that a rule does not know."""
+    wrong = reason.replace("`", "'").split("'")[1] if "unknown field" in reason or "enum value" in reason else None
+    if wrong is None:
+        return ""
+    if "enum value" in reason:
+        name = where.rpartition(".")[2]
+        choices = [hint for each in _RULE_PARTS for key, hint in get_type_hints(each).items() if key == name]
+        return f"; {meant(wrong, _choices(choices))}"
+    part = {"platform": FaultPlan, "limit": Window, "response": RawAnswer}.get(where.rpartition(".")[2], Rule)
+    return f"; {meant(wrong, part.__struct_fields__)}"
+
+
+def _choices(hints: list[Any]) -> list[str]:
+    """The texts in these types."""
+    found: list[str] = []
+    for hint in hints:
+        found += [hint] if isinstance(hint, str) else _choices(list(get_args(hint)))
+    return found
+
+
+def _steps(rows: list[Any], where: str, base_ms: int, warnings: dict[str, str]) -> Iterator[Step]:
     for index, row in enumerate(rows):
         place = f"{where}[{index}]"
         if not isinstance(row, list | tuple) or not 2 <= len(row) <= 4:
             raise ScenarioError(place, "must be [t_ms, event] or [t_ms, event, client]")
-        t_ms = base_ms + _whole(row[0], f"{place}[0]")
+        t_ms = base_ms + whole(row[0], f"{place}[0]")
         control, client = _control(row, place)
         if control is None:
-            yield Step(t_ms, client, _event(row[1], f"{place}[1]"))
+            yield Step(t_ms, client, _event(row[1], f"{place}[1]", warnings))
         elif control.name == "@repeat":
-            yield from _repeated(control, place, t_ms, client)
+            yield from _repeated(control, place, t_ms, client, warnings)
         else:
             yield Step(t_ms, client, control)
 
@@ -155,33 +155,12 @@ def _control(row: Sequence[Any], place: str) -> tuple[Control | None, str]:
         raise ScenarioError(place, "the client must be a name")
     if name is None:
         return None, client
-    if name not in CONTROLS:
-        raise ScenarioError(f"{place}[1]", f"unknown step {name!r}; allowed are {', '.join(CONTROLS)}")
-    for key in args:
-        if key not in CONTROLS[name]:
-            allowed = ", ".join(sorted(CONTROLS[name])) or "nothing"
-            raise ScenarioError(f"{place}[1].{key}", f"{name} takes {allowed}")
-    return _checked(Control(name, args), place), client
+    control = Control(name, args)
+    check_control(control, f"{place}[1]")
+    return control, client
 
 
-def _checked(control: Control, place: str) -> Control:
-    for key in ("ms", "down_ms", "every_ms", "count", "times"):
-        if key in control.args:
-            least = -(2**53) if control.name == "@clock_jump" else 0
-            _whole(control.args[key], f"{place}[1].{key}", least=least)
-    if control.name == "@crash" and control.args.get("actor") not in CRASHABLE:
-        raise ScenarioError(f"{place}[1].actor", f"must be one of {', '.join(CRASHABLE)}")
-    if control.name == "@repeat":
-        for key in ("count", "every_ms", "events"):
-            if key not in control.args:
-                raise ScenarioError(f"{place}[1].{key}", "is missing")
-    for key in ("ms",):
-        if control.name in ("@suspend", "@clock_jump") and key not in control.args:
-            raise ScenarioError(f"{place}[1].{key}", "is missing")
-    return control
-
-
-def _repeated(control: Control, place: str, t_ms: int, client: str) -> Iterator[Step]:
+def _repeated(control: Control, place: str, t_ms: int, client: str, warnings: dict[str, str]) -> Iterator[Step]:
     rows = control.args["events"]
     if not isinstance(rows, list):
         raise ScenarioError(f"{place}[1].events", "must be a list")
@@ -189,7 +168,7 @@ def _repeated(control: Control, place: str, t_ms: int, client: str) -> Iterator[
         raise ScenarioError(f"{place}[1].count", f"more than {STEPS_MAX} steps")
     for number in range(control.args["count"]):
         numbered = [_row(_numbered(row, number), client) for row in rows]
-        yield from _steps(numbered, f"{place}[1].events", t_ms + number * control.args["every_ms"])
+        yield from _steps(numbered, f"{place}[1].events", t_ms + number * control.args["every_ms"], warnings)
 
 
 def _row(row: Any, client: str) -> Any:
@@ -209,16 +188,16 @@ def _numbered(value: Any, number: int) -> Any:
     return value
 
 
-def _event(raw: Any, where: str) -> Event | DecodeError:
+def _event(raw: Any, where: str, warnings: dict[str, str]) -> Event | DecodeError:
     if not isinstance(raw, Mapping):
         raise ScenarioError(where, "must be an event (an object with a type) or a step (@…)")
+    for name in unknown_fields(raw):
+        if f"{where}.{name}" not in warnings:
+            warnings[f"{where}.{name}"] = f"is ignored: {unknown_field(raw, name)}"
     try:
         return normalise(raw)
     except DecodeError as error:
+        if where not in warnings:
+            reason = unknown_type(raw["type"]) if error.code == "unknown_type" else str(error)
+            warnings[where] = f"is rejected: {reason}"
         return error
-
-
-def _whole(value: Any, where: str, least: int = 0) -> int:
-    if type(value) is not int or value < least:
-        raise ScenarioError(where, f"must be a whole number of at least {least}")
-    return value

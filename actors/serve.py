@@ -35,8 +35,10 @@ log = logging.getLogger("livesign")
 _LOOK_S = 1.0
 """How often it is seen whether the tree still stands."""
 NO_CONFIGURATION = "no configuration given: one account on the built-in sandbox"
+_RUNNING = "is livesign running already? Stop it, or set server.unix or server.tcp to another place"
 _HINTS: Mapping[str, str] = MappingProxyType({
-    "in use": "is livesign running already? Stop it, or set server.unix or server.tcp to another place",
+    "in use by another process": _RUNNING,
+    "already in use": _RUNNING,
     "could replace": "set server.unix to a path in a directory that only you can write",
 })  # fmt: skip
 

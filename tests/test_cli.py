@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import subprocess
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 from actors.cli import app
 from actors.exits import FAILED, OK, UNAVAILABLE, USAGE
-from actors.send import checked_event, event_of_line
+from actors.send import checked_event, event_of_line, events_to_send
 from protocol.codec import DecodeError
 from protocol.events import Done, Thinking
 
@@ -141,14 +142,20 @@ def test_a_lease_that_is_given_or_switched_off_is_left_alone() -> None:
 @pytest.mark.parametrize("line", ["{", "[]", "3", '{"conversation": "c"}', '{"type": "thinking"}'])
 def test_a_line_that_is_no_event_is_refused_with_a_reason(line: str) -> None:
     with pytest.raises(DecodeError):
-        event_of_line(line, 0)
+        event_of_line(line, 0, print)
 
 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("thinkng", "-c", "c"), "unknown type"),
-        (("thinking",), "conversation"),
+        (("thinkng", "-c", "c"), "there is no event 'thinkng'; did you mean thinking?"),
+        (("thinking",), "thinking needs conversation\nlivesign: add --conversation"),
+        (("received", "-c", "c", "-m", "m"), "add --set direct=VALUE"),
+        (("received", "-c", "c", "-m", "m", "-s", "mentionned=true"), "--set mentionned: received has no such field"),
+        (("received", "-c", "c", "-m", "m", "-s", "mentionned=true"), "did you mean mentioned?"),
+        (("received", "-c", "c", "-m", "m", "-s", "direct=maybe"), "direct: expected true or false, got text"),
+        (("hello",), "cannot say hello"),
+        (("thinking", "-c", "c", "-m", "m", "--tcp", "h:65536"), "a port of 1 to 65535"),
         (("thinking", "-c", "c", "-m", "m", "--set", "lease"), "--set FIELD=VALUE"),
         (("thinking", "-c", "c", "-m", "m", "--unix", "x", "--tcp", "h:1"), "exclude each other"),
         (("thinking", "-c", "c", "-m", "m", "--tcp", "h"), "HOST:PORT"),
@@ -166,6 +173,22 @@ def test_send_says_how_to_go_on_when_nobody_answers(tmp_path: Path) -> None:
     code, _, errors = run("send", "thinking", "-c", "c", "-m", "m", "--unix", str(tmp_path / "no.sock"))
     assert code == UNAVAILABLE
     assert "livesign serve" in errors
+
+
+def test_lines_are_named_by_their_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        '{"type": "thinking", "conversation": "c", "mesage": "m", "run": "r"}',
+        "",
+        '{"type": "thinkin", "conversation": "c", "message": "m"}',
+        "no json",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+        good, unknown, broken = events_to_send(None, {}, 0)
+    assert isinstance(good, Thinking)
+    assert "line 1: mesage is ignored: thinking has no such field; did you mean message?" in capsys.readouterr().err
+    assert str(unknown) == "unknown_type: line 3: there is no event 'thinkin'; did you mean thinking?"
+    assert str(broken).startswith("malformed: line 4: this is no JSON")
 
 
 # --- simulate --------------------------------------------------------------------------------------------------------
@@ -197,6 +220,16 @@ def test_simulate_exits_with_1_where_a_rule_was_broken(tmp_path: Path, monkeypat
         ("{", "JSON"),
         ('{"events": [[0, {}], ["soon", {}]]}', "events[1]"),
         ('{"config": {"ack": {"scope": "x"}}}', "ack.scope"),
+        ('{"event": []}', "event: a scenario has no such key; did you mean events?"),
+        (
+            '{"platform": {"rules": [{"opp": "set"}]}}',
+            "platform.rules[0]: Object contains unknown field `opp`; did you",
+        ),
+        (
+            '{"platform": {"rules": [{"op": "sett"}]}}',
+            "platform.rules[0].op: Invalid enum value 'sett'; did you mean set?",
+        ),
+        ('{"platform": {"rules": [{"limit": {"cont": 1}}]}}', "did you mean count?"),
     ],
 )
 def test_simulate_names_the_place_that_does_not_fit(tmp_path: Path, text: str, words: str) -> None:
@@ -212,6 +245,23 @@ def test_simulate_says_that_a_file_cannot_be_read(tmp_path: Path) -> None:
     code, _, errors = run("simulate", str(tmp_path / "nowhere.json"))
     assert code == USAGE
     assert "nowhere.json" in errors
+
+
+def test_simulate_warns_of_what_a_server_would_ignore_or_refuse(tmp_path: Path) -> None:
+    names = {"conversation": "c", "message": "m{n}"}
+    events = [
+        [0, {"type": "@repeat", "count": 3, "every_ms": 1, "events": [{"type": "thinking", "visble": True, **names}]}],
+        [5, {"type": "thinkin", **names}],
+    ]
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps({"events": events}))
+    code, _, errors = run("simulate", str(path))
+    assert code == OK
+    assert errors.splitlines() == [
+        "livesign: events[0][1].events[0][1].visble: is ignored: thinking has no such field; known are account, "
+        "conversation, id, lease_ms, message, run, thread",
+        "livesign: events[1][1]: is rejected: there is no event 'thinkin'; did you mean thinking?",
+    ]
 
 
 def test_simulate_tells_what_the_configuration_was_warned_of(tmp_path: Path) -> None:

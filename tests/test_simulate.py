@@ -534,6 +534,13 @@ BAD: list[tuple[Any, str]] = [
     ({"events": [[-1, {"type": "ping"}]]}, "events[0][0]"),
     ({"events": [[0, "@dance"]]}, "events[0][1]"),
     ({"events": [[0, "@crash", {"actor": "nobody"}]]}, "events[0][1].actor"),
+    ({"events": [[0, "@crash"]]}, "events[0][1].actor"),
+    ({"events": [[0, "@crash", {"actor": "router", "on": "thinkin"}]]}, "events[0][1].on"),
+    ({"events": [[0, "@crash", {"actor": "router", "times": 0}]]}, "events[0][1].times"),
+    ({"events": [[0, "@crash", {"actor": "router", "account": 5}]]}, "events[0][1].account"),
+    ({"events": [[0, "@crash", {"actor": ["router"]}]]}, "events[0][1].actor"),
+    ({"events": [[0, "@shutdown", {"leave": "yes"}]]}, "events[0][1].leave"),
+    ({"events": [[0, "@reload"]]}, "events[0][1].config"),
     ({"events": [[0, "@suspend"]]}, "events[0][1].ms"),
     ({"events": [[0, "@kill_restart", {"up_ms": 1}]]}, "events[0][1].up_ms"),
     (

@@ -210,7 +210,8 @@ def _by_the_api(response: Response, answer: Mapping[str, Any]) -> bool:
     """The API answers in JSON, with one of its codes, or with headers that say which limit it was or (Via) that the edge
     has only passed it on."""
     told = any(name == "via" or name.startswith("x-ratelimit-") for name in response.headers)
-    return bool(answer) and (told or answer.get("code") in _CODES)
+    code = answer.get("code")
+    return bool(answer) and (told or (isinstance(code, int) and code in _CODES))
 
 
 def _seconds(text: str) -> int | None:

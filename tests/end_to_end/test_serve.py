@@ -163,8 +163,13 @@ def test_without_a_configuration_there_is_a_chat_to_watch(tmp_path: Path) -> Non
         assert [line.split(",")[0] for line in mixed.stdout.splitlines()] == [
             '{"type":"ack"',
             '{"type":"rejected"',
-            '{"type":"ack"',
+            '{"type":"stats"',
         ]
+        assert "line 2: this is no JSON" in mixed.stdout
+        assert "\nopen_runs 1\n" in send("stats").stdout
+        unknown = send("thinking", "-c", "c", "-m", "n", "-a", "sandbx")
+        assert unknown.returncode == 1
+        assert "there is no account 'sandbx' (there are: sandbox)" in unknown.stderr
         assert send("done", "-c", "c", "-m", "m").stdout == "applied\n"
         assert send("done", "-c", "c", "-m", "m").stdout == "late\n"
         eventually(lambda: chat.left() == (0, 0), "everything is gone")

@@ -196,6 +196,12 @@ def test_a_limit_has_the_body_s_seconds_and_the_scope_that_is_told(
     schemas.api("discord").calls["set"].check_answer(429, {**LIMITED, **more, "code": 20028})
 
 
+@pytest.mark.parametrize("code", [[], {}, True, "0", 1.5, None])
+def test_a_code_that_is_none_is_no_code(code: object) -> None:
+    for status in (400, 429, 500):
+        assert ADAPTER.outcome(SET, answer(status, {"message": "slow", "code": code})).kind is not OutcomeKind.OK
+
+
 def test_the_header_counts_where_the_body_names_no_time() -> None:
     outcome = ADAPTER.outcome(SET, answer(429, {"message": "slow", "global": False}, {**VIA, "retry-after": "3"}))
     assert (outcome.kind, outcome.retry_after_ms) == (K.RATE_LIMITED, 3_000)
