@@ -10,7 +10,7 @@ import pytest
 from actors import PresenceSupervisor
 from protocol.client.core import Core
 from protocol.client.outcome import RunOutcome
-from protocol.events import Hello, State
+from protocol.events import Ack, Done, Hello, State, Thinking
 from tests.scenes import event, play, received
 
 WATCH: list[Any] = [0, {"type": "subscribe"}, "watcher"]
@@ -114,6 +114,26 @@ def test_who_tries_it_without_a_configuration_sees_marks_every_time(direct: bool
             with presence.run(conversation=1, message=817, direct=direct) as run:
                 pass
             assert run.outcome() == RunOutcome("done", mark="👍")
+
+
+@pytest.mark.parametrize("ended_meanwhile", [False, True])
+def test_a_client_that_follows_is_told_of_a_run_that_had_ended_before(ended_meanwhile: bool) -> None:
+    core = Core(Hello(), 10)
+    core.follow()
+    run = _Handle()
+    core.made(run)  # type: ignore[arg-type]
+    followed = core.followed(run)  # type: ignore[arg-type]
+    assert followed is not None
+    if ended_meanwhile:  # and that it did was seen
+        core.heard(
+            State(account="a", conversation="c", run="m1", phase="error", shown=[], typing=False, reason="run_max")
+        )
+    for told in (Thinking(conversation="c", message="m1"), Done(conversation="c", message="m1")):
+        core.heard(Ack(id=core.add(told), result="late"))
+    expected = (
+        RunOutcome("error", "run_max", final=False) if ended_meanwhile else RunOutcome("done", problem="ended_before")
+    )
+    assert followed.outcome == expected
 
 
 class _Handle:

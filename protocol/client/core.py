@@ -16,6 +16,7 @@ from protocol.client.outcome import NOT_FOLLOWED, RunOutcome
 from protocol.client.run_handle import RunHandle
 from protocol.codec import encode, normalise
 from protocol.events import (
+    TERMINAL_EVENTS,
     Ack,
     Closing,
     Event,
@@ -24,6 +25,7 @@ from protocol.events import (
     Pong,
     Rejected,
     Reply,
+    RunEvent,
     State,
     StatsReply,
     Subscribe,
@@ -174,10 +176,18 @@ class Core:
         event = self.outbox.settle(reply.id) if reply.id is not None else None
         if event is not None and isinstance(reply, Ack):
             self.open_runs.acknowledged(event, reply.result)
+            if reply.result == "late" and isinstance(event, TERMINAL_EVENTS):
+                self._ended_before(event)
         if reply.id in self.answers:
             self.answers[reply.id] = reply
         elif isinstance(reply, Rejected):
             log.warning("livesign rejected an event: %s: %s", reply.code, reply.detail)
+
+    def _ended_before(self, event: RunEvent) -> None:
+        """No state will tell of the end of a run that had ended before it was followed."""
+        followed = self._followed.get((event.conversation, event.run or event.message or ""))
+        if followed is not None and followed.outcome.outcome == "open":
+            followed.outcome = RunOutcome(str(event.__struct_config__.tag), problem="ended_before")
 
 
 def outcome_by_ack(run: RunHandle) -> RunOutcome:
