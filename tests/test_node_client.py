@@ -149,3 +149,32 @@ def test_what_shows_is_told_to_those_who_want_to_know(daemon: Daemon) -> None:
         "phase": "queued", "shown": [], "typing": True,
     }  # fmt: skip
     assert (states[-1]["phase"], states[-1]["mark"], states[-1]["final"]) == ("done", "👍", True)
+
+
+def test_it_says_why_nobody_answers_and_waits_no_longer_than_it_may(tmp_path: Path) -> None:
+    done = node(
+        "--input-type=module",
+        "-e",
+        """
+        import { Livesign } from "./livesign.mjs";
+        const livesign = new Livesign(process.argv.at(-1));
+        await livesign.run({ conversation: "c", message: 1 }, () => {});
+        console.log(await livesign.close(1000));
+        """,
+        str(tmp_path / "nobody.sock"),
+    )
+    assert done.returncode == 0
+    assert done.stdout == "false\n"
+    assert done.stderr.count("nobody.sock") == 1, done.stderr
+
+
+def test_an_executor_that_is_not_wanted_is_told_why(daemon: Daemon) -> None:
+    told = script(
+        """
+        const livesign = new Livesign(process.argv.at(-1));
+        await livesign.execute("nobody", {}).catch((error) => console.log(error.message));
+        await livesign.close();
+        """,
+        str(daemon.config.server.unix),
+    )
+    assert told == "unknown_account: there is no account 'nobody'\n"

@@ -26,6 +26,7 @@ const ENDS = new Set(["done", "error", "cancelled", "silent", "clear", "merged"]
 /** A connection that is made again whenever it is lost. */
 class Link {
   #address; #hello; #heard; #ready; #socket = null; #closed = false; #pause = FIRST_PAUSE_MS; #timer = null;
+  #complaint = "";
 
   constructor(address, hello, ready, heard) {
     this.#address = typeof address === "string" ? { path: address } : { host: address.host, port: address.port };
@@ -60,13 +61,16 @@ class Link {
           if (reply.type === "welcome") {
             this.#socket = socket;
             this.#pause = FIRST_PAUSE_MS;
+            this.#complaint = "";
             this.#ready(reply);
-          } else if (reply.type === "closing") socket.end();
-          else this.#heard(reply);
+          } else if (reply.type === "closing") {
+            this.#complain(reply.reason);
+            socket.end();
+          } else this.#heard(reply);
         }
       } catch { /* the socket's end is all that matters */ }
     });
-    socket.on("error", () => {});
+    socket.on("error", (error) => this.#complain(error.message));
     socket.on("close", () => {
       clearInterval(pings);
       if (this.#socket === socket) this.#socket = null;
@@ -74,6 +78,12 @@ class Link {
       this.#timer = setTimeout(() => this.#connect(), this.#pause * (0.5 + Math.random() / 2));
       this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE_MS);
     });
+  }
+
+  /** Say once why there is no connection. */
+  #complain(reason) {
+    if (reason !== this.#complaint && !this.#closed) console.warn(`no connection to livesign: ${reason}`);
+    this.#complaint = reason;
   }
 }
 
@@ -185,14 +195,18 @@ export class Livesign {
   }
 
   /** Make the calls of a remote account: `functions` by op (set, remove, clear, typing_start, typing_stop).
-   * A function returns nothing, or { outcome, handle, retry_after_ms, scope, detail }; what it throws is bad_request. */
+   * A function returns nothing, or { outcome, handle, retry_after_ms, scope, detail }; what it throws is bad_request.
+   * Resolves when livesign has agreed. */
   execute(account, functions) {
     const hello = { role: "execute" };
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const link = new Link(
         this.#address, hello, () => link.send({ type: "subscribe", what: "calls", account, id: "calls" }),
         async (reply) => {
           if (reply.type === "ack" && reply.id === "calls") resolve();
+          const refusal = reply.type === "rejected" && `${reply.code}: ${reply.detail}`;
+          if (refusal && reply.id === "calls") reject(new Error(refusal));
+          else if (refusal) console.warn(`livesign rejected an answer: ${refusal}`);
           if (reply.type !== "call") return;
           const answer = await outcomeOf(functions[reply.op], reply);
           link.send({ type: "call_result", call_id: reply.call_id, ...answer });
@@ -202,16 +216,21 @@ export class Livesign {
     });
   }
 
-  /** Wait until everything is acknowledged. */
-  async flush() {
-    if (this.#waiting.size) await new Promise((resolve) => this.#idle.push(resolve));
+  /** Wait until everything is acknowledged, `timeoutMs` at most; resolves to whether it is. */
+  async flush(timeoutMs = 5000) {
+    let timer;
+    const late = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs); });
+    if (this.#waiting.size) await Promise.race([new Promise((resolve) => this.#idle.push(resolve)), late]);
+    clearTimeout(timer);
+    return !this.#waiting.size;
   }
 
-  /** Wait for the last acks, then disconnect. */
-  async close() {
-    await this.flush();
+  /** Wait for the last acks, then disconnect; resolves to whether all have come. */
+  async close(timeoutMs = 2000) {
+    const complete = await this.flush(timeoutMs);
     clearInterval(this.#beat);
     for (const link of [this.#link, ...this.#executors]) link.close();
+    return complete;
   }
 
   #begin() {
