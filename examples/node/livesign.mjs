@@ -66,7 +66,7 @@ class Link {
           } else if (reply.type === "closing") {
             this.#complain(reply.reason);
             socket.end();
-          } else this.#heard(reply);
+          } else if (this.#socket === socket) this.#heard(reply); // a refused hello is told by the closing after it
         }
       } catch { /* the socket's end is all that matters */ }
     });

@@ -180,7 +180,9 @@ class Core:
                 self._ended_before(event)
         if reply.id in self.answers:
             self.answers[reply.id] = reply
-        elif isinstance(reply, Rejected):
+        elif (
+            isinstance(reply, Rejected) and self.welcome is not None
+        ):  # before, it is the hello: closing says why, once
             log.warning("livesign rejected an event: %s: %s", reply.code, reply.detail)
 
     def _ended_before(self, event: RunEvent) -> None:

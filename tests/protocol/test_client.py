@@ -150,14 +150,16 @@ def test_a_refusal_is_told_to_who_waits_for_the_connection(
     server: ScriptedServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     def play() -> None:
-        server.accept(welcome=False)
-        server.say(
-            Rejected(code="unauthorized", detail="unknown token", field="token"),
-            Closing(reason="unknown token"),
-        )
+        for _ in range(3):
+            server.accept(welcome=False)
+            server.say(
+                Rejected(code="unauthorized", detail="unknown token", field="token"),
+                Closing(reason="unknown token"),
+            )
 
     with playing(play), pytest.raises(ConnectionError, match="unknown token"):
         client.wait_connected(timeout_s=0.3)
+    assert [record.message for record in caplog.records] == ["no connection to livesign: unknown token"], "said once"
     assert "t0ken" not in caplog.text
 
 
