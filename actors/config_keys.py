@@ -170,7 +170,11 @@ def _life() -> tuple[Key, ...]:
 
 
 def _account() -> tuple[Key, ...]:
-    limits = tuple(Key(f"limits.{scope}", LimitTable(), None, f"calls per {scope}", SHARED, ROW) for scope in SCOPES)
+    scopes = {"route": "calls of one kind (marks, typing) in a conversation", "group": "calls in a group of Telegram"}
+    limits = tuple(
+        Key(f"limits.{scope}", LimitTable(), None, scopes.get(scope, f"calls per {scope}"), SHARED, ROW)
+        for scope in SCOPES
+    )
     return (
         *limits,
         Key("limits.reserve", Share(), 0.0, "share of each limit left to the bot's own posts", SHARED),

@@ -79,7 +79,8 @@ def platforms_page() -> str:
         NOTE,
         "What livesign knows of each platform, and what it does there unless the configuration says otherwise. *Ids* are "
         "those of events, in this order: `conversation`, `thread`, `message`; a dash: not used. Marks: `replace`, one at a "
-        "time; `add_remove`, each by itself. Limits are livesign's own, below those of the platform.",
+        "time; `add_remove`, each by itself. Limits are livesign's own, below those of the platform; `limits.account` of the "
+        "configuration takes the place of `account` and `account.…` here, the others likewise.",
         "",
         "| platform | ids | marks | typing | limits | options needed |",
         "| --- | --- | --- | --- | --- | --- |",
