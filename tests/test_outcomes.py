@@ -134,6 +134,12 @@ def test_a_client_that_follows_is_told_of_a_run_that_had_ended_before(ended_mean
         RunOutcome("error", "run_max", final=False) if ended_meanwhile else RunOutcome("done", problem="ended_before")
     )
     assert followed.outcome == expected
+    again = _Handle()
+    core.made(again)  # type: ignore[arg-type]
+    late = core.followed(again)  # type: ignore[arg-type]
+    assert late is not None
+    assert late.outcome == RunOutcome(expected.outcome, expected.reason, problem="ended_before")
+    assert followed.outcome == expected
 
 
 class _Handle:

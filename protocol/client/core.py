@@ -96,10 +96,15 @@ class Core:
 
     def made(self, run: RunHandle) -> None:
         """A run handle was made here."""
-        if self._follows:
-            key = run.conversation, run.name
-            followed = self._followed.get(key) or Followed()
-            self._followed[key] = self._of_handle[run] = followed
+        if not self._follows:
+            return
+        key = run.conversation, run.name
+        known = self._followed.get(key)
+        if known is not None and known.outcome.outcome != "open":
+            late = self._of_handle[run] = Followed()
+            late.outcome = RunOutcome(known.outcome.outcome, known.outcome.reason, problem="ended_before")
+        else:
+            self._followed[key] = self._of_handle[run] = known or Followed()
 
     def followed(self, run: RunHandle) -> Followed | None:
         """What is known of this run by states; None: it is not followed."""
