@@ -126,7 +126,9 @@ class Simulation:
             self.asked.add(token)
             self.typed_out.discard((conversation, thread))
             self.tell(self.lanes.type_start(conversation, thread, token, self.now_ms))
-        elif kind < 0.9:
+        elif kind < 0.87:
+            self.tell(self.lanes.reachable(self.now_ms))
+        elif kind < 0.91:
             self.tell(self.lanes.type_withdraw(conversation, thread, self.now_ms))
         else:
             self.typed_out.add((conversation, thread))
