@@ -28,6 +28,7 @@ from actors.ledger_folder import LedgerLockedError
 from actors.ledger_tables import Row
 from actors.ledger_writer import Everything, LedgerWriter
 from actors.presence.terms import RunKey
+from actors.runtime.waiting import native_sleep
 
 __all__ = ["LedgerLockedError", "SqliteLedger"]
 
@@ -35,6 +36,10 @@ log = logging.getLogger("livesign")
 
 SLOW_S = 5.0
 """A write that takes longer is not waited for."""
+YIELD_EVERY_S = 0.002
+YIELD_S = 0.000_05
+"""A hub that is never idle takes the interpreter's lock again before the writer is awake, for seconds on end. While a batch is
+with the writer, it is left alone for so long."""
 CLOSE_S = 10.0
 
 
@@ -54,6 +59,7 @@ class SqliteLedger(MemoryLedger):
         self._writing = False
         self._handed_s = 0.0
         """Since when."""
+        self._yield_s = 0.0
         self._asked = False
         self._deaf = False
         """What changes is not noted: once there is a file again, it gets everything."""
@@ -178,6 +184,7 @@ class SqliteLedger(MemoryLedger):
     def _put(self, batch: dict[Row, Any] | Everything) -> None:
         self._writing = True
         self._handed_s = time.monotonic()
+        self._yield_s = self._handed_s + YIELD_EVERY_S
         self._writer.put(batch)
 
     def _written(self, error: BaseException | None) -> None:
@@ -197,8 +204,14 @@ class SqliteLedger(MemoryLedger):
             self._hand_over()
 
     def _look_at_the_clock(self) -> None:
-        if self._writing and not self.degraded and time.monotonic() - self._handed_s > SLOW_S:
+        if not self._writing or self.degraded:
+            return
+        now_s = time.monotonic()
+        if now_s - self._handed_s > SLOW_S:
             self._degrade(TimeoutError(f"no answer for {SLOW_S:g} s"))
+        elif now_s > self._yield_s:
+            native_sleep(YIELD_S)
+            self._yield_s = now_s + YIELD_EVERY_S
 
     def _degrade(self, error: BaseException) -> None:
         """The disk does not take it: nobody waits any more, and what changes is not noted."""

@@ -101,6 +101,28 @@ def test_a_disk_that_hangs_is_not_waited_for(
     told.check_log("no answer for")
 
 
+@pytest.mark.parametrize(("every_s", "slept"), [(-1.0, 3), (60.0, 0)])
+def test_a_hub_that_is_never_idle_leaves_the_interpreter_to_the_writer_from_time_to_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every_s: float, slept: int
+) -> None:
+    sleeps: list[float] = []
+    monkeypatch.setattr(ledger_sqlite, "native_sleep", sleeps.append)
+    monkeypatch.setattr(ledger_sqlite, "YIELD_EVERY_S", every_s)
+    hub = Hub()
+    ledger = SqliteLedger(tmp_path, hub)
+    done: list[int] = []
+    ledger.after_commit(lambda: done.append(0))
+    ledger.opened(row())
+    ledger.after_commit(lambda: done.append(1))
+    assert not sleeps  # nothing is being written
+    hub.calls.get(timeout=10)()
+    for number in range(2, 5):
+        ledger.after_commit(lambda number=number: done.append(number))  # type: ignore[misc]
+    assert len(sleeps) == slept
+    hub.run_until(lambda: len(done) == 5)
+    ledger.close()
+
+
 def test_an_end_waits_for_a_disk_that_hangs_only_so_long(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
