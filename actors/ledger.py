@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from actors.presence.breaker import Refused
 from actors.presence.lesson import Learned
 from actors.presence.pacing import ScopeKey
 from actors.presence.terms import Command, Op, RunInfo, RunKey
@@ -63,6 +64,13 @@ class LearnedRow(NamedTuple):
         return self.age_ms(wall_ms) > self.learned.blocked_ms + FORGOTTEN_MS
 
 
+class RefusedRow(NamedTuple):
+    """The refused calls of an account's last ten minutes, and when they were counted (ms, by the wall clock)."""
+
+    refused: Refused
+    wall_ms: int
+
+
 Scope = tuple[str, str, str, str]
 """Account, and the three parts of a `ScopeKey`."""
 
@@ -80,11 +88,25 @@ class Contents:
     used: dict[str, dict[str, None]] = field(default_factory=dict)
     """By session: the ids of its events that were applied, oldest first."""
     learned: dict[Scope, LearnedRow] = field(default_factory=dict)
+    refused: dict[str, RefusedRow] = field(default_factory=dict)
+    """By account."""
 
     @property
     def rows(self) -> int:
         """Rows that stand for something still to be taken back."""
         return len(self.runs) + len(self.marks) + len(self.typing)
+
+    def copy(self) -> Contents:
+        """What is told later does not change it."""
+        return Contents(
+            dict(self.runs),
+            {place: dict(marks) for place, marks in self.marks.items()},
+            set(self.typing),
+            dict(self.ended),
+            {session: dict(ids) for session, ids in self.used.items()},
+            dict(self.learned),
+            dict(self.refused),
+        )
 
     @property
     def left(self) -> str:
@@ -124,6 +146,9 @@ class Ledger(Protocol):
     def learned(self, scope: Scope, row: LearnedRow) -> None:
         """A limit has taught this."""
 
+    def refused(self, account: str, row: RefusedRow) -> None:
+        """So many calls were refused lately."""
+
     def after_commit(self, then: Callable[[], None]) -> None: ...
 
     def close(self) -> None: ...
@@ -151,6 +176,7 @@ class MemoryLedger:
             held.ended,
             held.used,
             dict(held.learned),
+            dict(held.refused),
         )
 
     def opened(self, row: RunRow) -> None:
@@ -199,6 +225,9 @@ class MemoryLedger:
             else:
                 rows[old] = rows.pop(old)
 
+    def refused(self, account: str, row: RefusedRow) -> None:
+        self._contents.refused[account] = row
+
     def _forget_learned(self, scope: Scope) -> None:
         del self._contents.learned[scope]
 
@@ -242,6 +271,10 @@ class AccountLedger:
         """Limits have taught this just now."""
         for scope, lesson in learned.items():
             self.ledger.learned((self.account, *scope), LearnedRow(lesson, wall_ms))
+
+    def refused(self, refused: Refused, wall_ms: int) -> None:
+        """So many calls of the account's server were refused lately."""
+        self.ledger.refused(self.account, RefusedRow(refused, wall_ms))
 
     def typing_over(self, conversation: str, thread: str | None) -> None:
         """Typing is off there, or ends by itself."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
+from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RunRow, Scope
 from actors.ledger_file import LedgerFile
 from actors.ledger_folder import LedgerLockedError
 from actors.ledger_tables import Row
@@ -120,6 +120,10 @@ class SqliteLedger(MemoryLedger):
     def learned(self, scope: Scope, row: LearnedRow) -> None:
         super().learned(scope, row)
         self._note("learned", scope, row)
+
+    def refused(self, account: str, row: RefusedRow) -> None:
+        super().refused(account, row)
+        self._note("refused", (account,), row)
 
     def _forget_learned(self, scope: Scope) -> None:
         super()._forget_learned(scope)
@@ -239,10 +243,8 @@ class SqliteLedger(MemoryLedger):
         self._put(self._everything())
 
     def _everything(self) -> Everything:
-        held = self._contents
-        used = {session: dict(ids) for session, ids in held.used.items()}
-        number, self._used_number = self._used_number, self._used_number + sum(map(len, used.values()))
-        copy = Contents(dict(held.runs), dict(held.marks), set(held.typing), dict(held.ended), used, dict(held.learned))
+        copy = self._contents.copy()
+        number, self._used_number = self._used_number, self._used_number + sum(map(len, copy.used.values()))
         return Everything(copy, number + 1)
 
     @staticmethod
@@ -263,6 +265,7 @@ def add_missing(held: Contents, found: Contents) -> Contents:
         {key: row for key, row in found.ended.items() if key not in held.ended and key not in held.runs},
         found.used,
         {scope: row for scope, row in found.learned.items() if scope not in held.learned},
+        {account: row for account, row in found.refused.items() if account not in held.refused},
     )
     held.runs |= news.runs
     for place, marks in news.marks.items():
@@ -272,6 +275,7 @@ def add_missing(held: Contents, found: Contents) -> Contents:
     for session, ids in news.used.items():
         held.used[session] = ids | held.used.get(session, {})
     held.learned |= news.learned
+    held.refused |= news.refused
     return news
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, Place, RunRow
+from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, Place, RefusedRow, RunRow
 from actors.presence.lesson import Learned
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
@@ -26,6 +26,7 @@ _KEYS = {
     "ended": ("account", "conversation", "run"),
     "used": ("session", "event"),
     "learned": ("account", "scope", "ops", "conversation"),
+    "refused": ("account",),
 }
 """The key columns of each table; the rest of a row is one blob."""
 _WIDTH = max(map(len, _KEYS.values()))
@@ -124,6 +125,8 @@ def rows_of(held: Contents, number: int) -> Iterator[tuple[Row, Any]]:
             number += 1
     for scope, lesson in held.learned.items():
         yield ("learned", scope), lesson
+    for account, refused in held.refused.items():
+        yield ("refused", (account,)), refused
 
 
 def _encode_run(row: RunRow) -> bytes:
@@ -160,6 +163,9 @@ def contents(connection: sqlite3.Connection) -> Contents:
     for *scope, data in connection.execute("SELECT * FROM learned"):
         learned, wall_ms = msgspec.msgpack.decode(data)
         held.learned[tuple(scope)] = LearnedRow(Learned(*learned), wall_ms)
+    for account, data in connection.execute("SELECT * FROM refused"):
+        refused, wall_ms = msgspec.msgpack.decode(data)
+        held.refused[account] = RefusedRow(tuple((int(ago_ms), int(seen)) for ago_ms, seen in refused), wall_ms)
     return held
 
 

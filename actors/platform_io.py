@@ -139,6 +139,8 @@ class PlatformIOActor(Actor):
                 learned = lanes.take_learned(now_ms)
                 if learned:
                     self._account.ledger.learned(learned, self.clock.wall_ms())
+                if refused := lanes.take_refused(now_ms):
+                    self._account.ledger.refused(refused, self.clock.wall_ms())
                 if lanes.stopped is not None and stopped is None:
                     self._complaints.stopped(outcome)
                 return reports

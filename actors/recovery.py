@@ -27,6 +27,9 @@ def recover(
         if name in accounts and not lesson.is_over(wall_ms):
             lanes = parts.accounts[name].lanes
             lanes.learn(ScopeKey(*scope), lesson.learned, lesson.age_ms(wall_ms), now_ms)
+    for name, (refused, counted_ms) in contents.refused.items():
+        if name in accounts:
+            parts.accounts[name].lanes.inherit_refused(refused, max(0, wall_ms - counted_ms), now_ms)
     for key, (outcome, reason, _) in contents.ended.items():
         if key.account in accounts:
             policy = config.policy(key.account, key.conversation)

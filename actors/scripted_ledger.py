@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RunRow, Scope
+from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RunRow, Scope
 from actors.presence.terms import RunKey
 from actors.runtime import Actor, ActorRef, Runtime
 
@@ -53,7 +53,7 @@ class ScriptedLedger(MemoryLedger):
     def boot(self, runtime: Runtime) -> None:
         """A new process begins with what the disk has."""
         if self._disk is not None:
-            self._contents = _copy(self._disk.load())
+            self._contents = self._disk.load().copy()
         if self._delay_ms is None:
             self._disk = None
         else:
@@ -72,7 +72,7 @@ class ScriptedLedger(MemoryLedger):
         self.failed = True
         if self._disk is None:
             self._disk = MemoryLedger()
-            self._disk._contents = _copy(self._contents)
+            self._disk._contents = self._contents.copy()
         self._told.clear()
         self._release()
 
@@ -101,6 +101,10 @@ class ScriptedLedger(MemoryLedger):
     def learned(self, scope: Scope, row: LearnedRow) -> None:
         super().learned(scope, row)
         self._note(lambda disk: disk.learned(scope, row))
+
+    def refused(self, account: str, row: RefusedRow) -> None:
+        super().refused(account, row)
+        self._note(lambda disk: disk.refused(account, row))
 
     def after_commit(self, then: Callable[[], None]) -> None:
         if self.busy:
@@ -133,14 +137,3 @@ class ScriptedLedger(MemoryLedger):
         waiting, self._waiting = self._waiting, []
         for then in waiting:
             then()
-
-
-def _copy(contents: Contents) -> Contents:
-    return Contents(
-        dict(contents.runs),
-        {place: dict(marks) for place, marks in contents.marks.items()},
-        set(contents.typing),
-        dict(contents.ended),
-        {session: dict(ids) for session, ids in contents.used.items()},
-        dict(contents.learned),
-    )

@@ -42,6 +42,10 @@ class Slots:
             known = own.learned.get(scope)
             if scope[0] in accounts and (known is None or known.wall_ms < lesson.wall_ms):
                 self.own.learned(scope, lesson)
+        for account, refused in held.refused.items():
+            before = own.refused.get(account)
+            if account in accounts and (before is None or before.wall_ms < refused.wall_ms):
+                self.own.refused(account, refused)
         for row in mine.runs.values():
             self.own.opened(row)
         for place, marks in mine.marks.items():

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 import pytest
 
 from actors import ledger as ledger_module
-from actors.ledger import Contents, LearnedRow, Ledger, MemoryLedger, Place, RunRow
+from actors.ledger import Contents, LearnedRow, Ledger, MemoryLedger, Place, RefusedRow, RunRow
 from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
 from actors.presence.lesson import Learned
 from actors.presence.pacing import ScopeKey
@@ -24,6 +24,7 @@ KEY = RunKey("a", "c", "m1")
 PLACE = Place("a", "c", "m1")
 SCOPE = ("a", *ScopeKey("route", "marks", "c"))
 LEARNED = LearnedRow(Learned(30_000, 300, -5, 5_000), 1_700_000_000_500)
+REFUSED = RefusedRow(((30_000, 7), (5_000, 1)), 1_700_000_000_700)
 
 
 class Hub:
@@ -66,6 +67,7 @@ def fill(ledger: Ledger) -> None:
         ledger.used("s", f"e{number}")
     ledger.learned(SCOPE, LearnedRow(Learned(1, 2, 3, 4), 1_700_000_000_000))
     ledger.learned(SCOPE, LEARNED)
+    ledger.refused("a", REFUSED)
 
 
 EXPECTED = Contents(
@@ -75,6 +77,7 @@ EXPECTED = Contents(
     ended={RunKey("a", "c", "m2"): ("done", "why", 1_700_000_000_000)},
     used={"s": {"e0": None, "e1": None, "e2": None}},
     learned={SCOPE: LEARNED},
+    refused={"a": REFUSED},
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.presence.breaker import Refusals
 from tests.scenes import assert_nothing_left, calls, event, play, received, typing
 
 KILL = "@kill_restart"
@@ -85,3 +86,54 @@ def test_a_wall_clock_that_is_set_back_or_ahead_blocks_no_account_for_longer(jum
     )  # fmt: skip
     assert times(result)[1] <= 30_200
     assert_nothing_left(result)
+
+
+# --- refused calls ------------------------------------------------------------------------------------------------------
+
+
+def in_chat(t_ms: int, number: int) -> list[Any]:
+    event = {"type": "received", "conversation": f"c{number}", "message": "m", "direct": False, "mentioned": True}
+    return [t_ms, event]
+
+
+def crash_loop(until_ms: int, jump_ms: int = 0, **rule: Any) -> list[int]:
+    """When calls were made by a process that is killed every five seconds, on a platform that refuses everything."""
+    steps: list[list[Any]] = []
+    for number, t_ms in enumerate(range(0, until_ms, 5_000)):
+        steps += [in_chat(t_ms + 100, number), [t_ms + 4_000, KILL]]
+        if jump_ms:
+            steps.append([t_ms + 4_100, {"type": "@clock_jump", "ms": jump_ms}])
+    return times(play(*steps, rules=[{"op": "*", **rule}], until_ms=until_ms))
+
+
+@pytest.mark.parametrize(("outcome", "jump_ms"), [("forbidden", 0), ("auth", 0), ("forbidden", -60_000)])
+def test_a_crash_loop_does_not_run_a_bot_into_the_ban_for_refused_calls(
+    monkeypatch: pytest.MonkeyPatch, outcome: str, jump_ms: int
+) -> None:
+    monkeypatch.setattr("actors.application.Refusals", lambda: Refusals(ceiling=50))
+    made = crash_loop(750_000, jump_ms, outcome=outcome)
+    most = max(sum(1 for each in made if at_ms <= each < at_ms + 600_000) for at_ms in made)
+    assert 25 <= most <= 40
+
+
+def test_refusals_are_forgotten_in_time_by_a_process_that_did_not_see_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.application.Refusals", lambda: Refusals(ceiling=10))
+    chats = [in_chat(10_000 * number, number) for number in range(8)]
+    late = [in_chat(t_ms, t_ms) for t_ms in (500_000, 780_000)]
+    result = play(
+        *chats, [90_000, KILL], *late, rules=[{"op": "*", "outcome": "forbidden", "until_ms": 100_000}],
+        config=QUIET, until_ms=900_000,
+    )  # fmt: skip
+    assert next(t_ms for t_ms in times(result) if t_ms > 90_000) >= 610_000
+    assert any(call.command.conversation == "c780000" and call.t_ms == 780_000 for call in result.world.calls)
+
+
+def test_accounts_that_share_a_count_do_not_add_it_up_twice() -> None:
+    before, after = Refusals(ceiling=100), Refusals(ceiling=100)
+    for now_ms in range(0, 300_000, 10_000):
+        before.count(now_ms)
+    for age_ms, now_ms in ((0, 5_000), (0, 5_000), (20_000, 25_000)):
+        after.inherit(before.counted(300_000), age_ms, now_ms)
+    assert after.total(25_000) == 30
+    assert after.total(25_000 + 400_000) < 30
+    assert after.total(25_000 + 620_000) == 0

@@ -220,6 +220,10 @@ class Outage:
         return was_down
 
 
+Refused = tuple[tuple[int, int], ...]
+"""How long ago (ms) calls were refused, and how many; oldest first."""
+
+
 class Refusals:
     """Refused calls of the last ten minutes, counted in steps of ten seconds. ``ceiling`` 0: not watched."""
 
@@ -252,6 +256,22 @@ class Refusals:
             if excess < 0:
                 break
         return forgotten_ms
+
+    def counted(self, now_ms: int) -> Refused:
+        """For an heir: how long ago (ms), and how many."""
+        self._forget(now_ms)
+        return tuple((now_ms - step * _STEP_MS, seen) for step, seen in self._steps)
+
+    def inherit(self, refused: Refused, age_ms: int, now_ms: int) -> None:
+        """Take over what an earlier process has counted and written down ``age_ms`` ago.
+
+        Of one time the larger number counts: accounts that share the count have each written down all of it."""
+        steps = dict(self._steps)
+        for ago_ms, seen in refused:
+            step = (now_ms - age_ms - ago_ms) // _STEP_MS
+            steps[step] = max(seen, steps.get(step, 0))
+        self._steps = deque(sorted(steps.items()))
+        self._sum = sum(steps.values())
 
     def total(self, now_ms: int) -> int:
         """How many there were."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from actors.presence.breaker import KINDS, NEVER, SHOWING, Circuits, Gate, Kind, Outage, Refusals
+from actors.presence.breaker import KINDS, NEVER, SHOWING, Circuits, Gate, Kind, Outage, Refusals, Refused
 from actors.presence.expiring import Expiring
 from actors.presence.terms import Command, Op, Outcome, OutcomeKind, Rank
 
@@ -74,6 +74,8 @@ class Health:
         self._circuits = Circuits()
         self._outage = Outage()
         self._refusals = refusals or Refusals()
+        self._refused = False
+        """There is a refusal that nobody has taken note of."""
         self._emojis: Expiring[tuple[str, str], int] = Expiring(_past, CAPACITY)
         self._dead: Expiring[tuple[str, str], int] = Expiring(_past, CAPACITY)
 
@@ -116,7 +118,9 @@ class Health:
     def ended(self, call: Call, outcome: Outcome, now_ms: int) -> Verdict:
         """The answer to a call."""
         command, kind = call.command, KINDS[call.command.op]
-        paused = outcome.kind in _REFUSALS and self._refusals.count(now_ms)
+        refusal = outcome.kind in _REFUSALS
+        self._refused |= refusal
+        paused = refusal and self._refusals.count(now_ms)
         if outcome.kind in _FAILURES:
             self._outage.failed(command.conversation, call.call_id, now_ms)
             self._circuits.ended(command.conversation, kind, call.call_id, answered=False)
@@ -140,6 +144,15 @@ class Health:
         if stopped:
             self.stopped = "auth"
         return Verdict(stopped, recovered, opened, paused)
+
+    def take_refused(self, now_ms: int) -> Refused:
+        """The refusals counted so far, if there are new ones since this was asked last; to be kept over a restart."""
+        news, self._refused = self._refused, False
+        return self._refusals.counted(now_ms) if news else ()
+
+    def inherit_refused(self, refused: Refused, age_ms: int, now_ms: int) -> None:
+        """An earlier process has counted these, ``age_ms`` ago."""
+        self._refusals.inherit(refused, age_ms, now_ms)
 
     def revive(self) -> None:
         """New credentials: what the old ones were refused says nothing any more."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from actors.presence.breaker import Refusals
+from actors.presence.breaker import Refusals, Refused
 from actors.presence.health import Health
 from actors.presence.lane_calls import Begin, LaneCalls
 from actors.presence.lane_table import LaneTable, MarkEntry
@@ -226,6 +226,14 @@ class Lanes:
     def learn(self, scope: ScopeKey, learned: Learned, age_ms: int, now_ms: int) -> None:
         """An earlier process has learned this, ``age_ms`` ago."""
         self._pacing.learn(scope, learned, age_ms, now_ms)
+
+    def take_refused(self, now_ms: int) -> Refused:
+        """The refused calls of the last ten minutes, if there are new ones, to be kept over a restart."""
+        return self._health.take_refused(now_ms)
+
+    def inherit_refused(self, refused: Refused, age_ms: int, now_ms: int) -> None:
+        """An earlier process has counted these, ``age_ms`` ago."""
+        self._health.inherit_refused(refused, age_ms, now_ms)
 
     # --- what there is --------------------------------------------------------------------------------------
 
