@@ -101,6 +101,7 @@ class Connection:
             log.debug("%s: %s", self.peer, error)
         except Exception:
             log.exception("%s: closed by a fault of ours", self.peer)
+            self._context.counters["faults"] += 1
             self._reason = "internal error"
         finally:
             self._ending = True
@@ -147,6 +148,7 @@ class Connection:
         if gate.is_open and not self._replies.crowded:
             return
         self._paused = True
+        self._context.counters["reads_paused"] += 1
         while self._replies.crowded:
             self._has_room.clear()
             self._has_room.wait()
@@ -163,6 +165,7 @@ class Connection:
             return
         dropped = self._replies.dropped
         if not self._replies.put(reply):
+            self._context.counters["connections_cut"] += self._reason is None and not self._ending
             self.close("replies are not read")
         self._context.counters["states_dropped"] += self._replies.dropped - dropped
         self._has_replies.set()

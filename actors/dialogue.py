@@ -67,6 +67,7 @@ class Dialogue:
         """Handle what the decoder gave. Returns the reason to close the connection, if there is one."""
         if isinstance(item, DecodeError):
             self._context.counters["events_rejected"] += 1
+            self._context.counters["streams_broken"] += item.fatal
             self._refuse(item.reply())
             return item.detail if item.fatal or self.grant is None else None
         session = self.session
@@ -74,6 +75,7 @@ class Dialogue:
             if isinstance(item, Hello):
                 return self._hello(item)
             if self.grant is None:
+                self._context.counters["tokens_refused"] += 1
                 return self._turn_away(item, "unauthorized", "type", "the first map on TCP is a hello with a token")
             session = self.session = self._context.sessions.join(self.grant.principal, None, told=False)
         self._context.counters["events"] += 1
@@ -122,9 +124,11 @@ class Dialogue:
         if hello.token is not None:
             self.grant = context.grant_of(hello.token)
             if self.grant is None:
+                context.counters["tokens_refused"] += 1
                 log.warning("%s: refused, unknown token", self._peer)
                 return self._turn_away(hello, "unauthorized", "token", "unknown token")
         if self.grant is None:
+            context.counters["tokens_refused"] += 1
             return self._turn_away(hello, "missing_field", "token", "hello needs a token here")
         if hello.role not in self.grant.may:
             return self._turn_away(hello, "unauthorized", "role", f"no grant to {hello.role}")

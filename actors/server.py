@@ -22,9 +22,9 @@ from typing import Any
 
 import gevent
 from gevent import socket as gevent_socket
-from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
+from actors.acceptor import Acceptor
 from actors.connection import Connection
 from actors.executors import Executors
 from actors.grants import Grant, user_grant
@@ -41,6 +41,8 @@ log = logging.getLogger("livesign.server")
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 20_000}
 """A peer that is gone without a word is noticed after 20 s, even if it never pings."""
+QUIET_S = 60.0
+"""Between two complaints that nothing can be accepted."""
 
 
 class Server:
@@ -79,13 +81,13 @@ class Server:
         self._unix: UnixListener | None = None
         self._tcp: Any = None
         self._tls: SSLContext | None = None
-        self._servers: list[StreamServer] = []
+        self._servers: list[Acceptor] = []
         self._watch: Any = None
+        self._quiet_until = 0.0
 
     @property
     def counters(self) -> dict[str, int]:
-        """bytes_in, connections, connections_refused, events, events_rejected, events_repeated,
-        states_dropped."""
+        """By the names in `actors.server_context.COUNTED`."""
         return dict(self.context.counters)
 
     @property
@@ -99,6 +101,7 @@ class Server:
         try:
             if settings.unix is not None:
                 self._unix = UnixListener(settings.unix, gevent_socket.socket)
+                self.context.counters["sockets_replaced"] += self._unix.replaced
                 self._serve(self._unix.socket, self._unix_peer)
                 log.info("listening on %s", settings.unix)
             if settings.tcp is not None:
@@ -137,15 +140,21 @@ class Server:
     # --- connections ---------------------------------------------------------------------------------------
 
     def _serve(self, listener: Any, handle: Callable[[Any, Any], None]) -> None:
-        server = StreamServer(listener, handle)
+        server = Acceptor(listener, handle, self._not_accepted)
         server.start()
         self._servers.append(server)
+
+    def _not_accepted(self, error: OSError) -> None:
+        self.context.counters["accepts_failed"] += 1
+        if time.monotonic() > self._quiet_until:
+            self._quiet_until = time.monotonic() + QUIET_S
+            log.error("no connection can be accepted (%s): clients wait until one ends", error.strerror)
 
     def _unix_peer(self, sock: Any, _: Any) -> None:
         uid = peer_uid(sock)
         if uid is not None and uid not in (os.geteuid(), 0):
             log.warning("refused a connection of uid %d to %s", uid, self.context.settings.unix)
-            self._turn_away(sock, "this socket belongs to another user")
+            self._turn_away(sock, "this socket belongs to another user", "users_refused")
             return
         self._run(sock, f"unix uid {uid}", user_grant(uid))
 
@@ -161,13 +170,14 @@ class Server:
                 with gevent.Timeout(self.context.timing.handshake_s, TimeoutError("TLS handshake")):
                     sock = self._tls.wrap_socket(sock, server_side=True)
             except OSError as error:
+                self.context.counters["handshakes_failed"] += 1
                 log.info("%s: no TLS: %s", peer, error)
                 return
         self._run(sock, peer, None)
 
     def _run(self, sock: Any, peer: str, grant: Grant | None) -> None:
         if len(self.connections) >= self.context.settings.limits.connections:
-            self._turn_away(sock, "too many connections")
+            self._turn_away(sock, "too many connections", "connections_refused")
             return
         self.context.counters["connections"] += 1
         connection = Connection(self.context, sock, peer, grant)
@@ -177,8 +187,8 @@ class Server:
         finally:
             self.connections.discard(connection)
 
-    def _turn_away(self, sock: Any, reason: str) -> None:
-        self.context.counters["connections_refused"] += 1
+    def _turn_away(self, sock: Any, reason: str, counter: str) -> None:
+        self.context.counters[counter] += 1
         try:
             sock.settimeout(self.context.timing.linger_s)
             sock.sendall(encode(Closing(reason=reason)))
@@ -196,6 +206,7 @@ class Server:
                 reason = connection.overdue(now)
                 if reason is not None:
                     log.info("%s: closed, %s", connection.peer, reason)
+                    self.context.counters["connections_cut"] += 1
                     connection.close(reason)
 
 

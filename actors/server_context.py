@@ -4,8 +4,9 @@ application."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import gevent
 from gevent.event import Event as Signal
@@ -16,6 +17,25 @@ from actors.server_settings import ServerSettings
 from actors.sessions import Sessions, Teller
 from protocol.codec import MAX_DEPTH
 
+COUNTED: Mapping[str, str] = MappingProxyType({
+    "accepts_failed": "times a connection could not be accepted, as without free descriptors",
+    "bytes_in": "bytes that clients have sent",
+    "connections": "connections that were served",
+    "connections_cut": "connections ended because of a time limit, or because their replies were not read",
+    "connections_refused": "connections above server.limits.connections",
+    "events": "events of clients",
+    "events_rejected": "events that were refused before anything looked at what they mean",
+    "events_repeated": "events whose id the session had used before",
+    "faults": "connections that a fault of livesign has ended",
+    "handshakes_failed": "connections that did not come to TLS",
+    "reads_paused": "times a reader had to wait, for the runtime was behind or its replies were not read",
+    "sockets_replaced": "socket files of dead processes that were replaced",
+    "states_dropped": "states that a subscriber did not read in time",
+    "streams_broken": "connections ended by bytes that are no events",
+    "tokens_refused": "connections that did not begin with a good token",
+    "users_refused": "connections of other users to the Unix socket",
+})  # fmt: skip
+"""What a server counts, and what it means."""
 HIGH_BACKLOG = 16_384
 LOW_BACKLOG = 4_096
 _POLL_S = 0.005
@@ -79,7 +99,7 @@ class ServerContext:
     name: str
     timing: Timing
     executors: Executors = field(default_factory=Executors)
-    counters: Counter[str] = field(default_factory=Counter)
+    counters: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(COUNTED, 0)))
 
     def grant_of(self, token: str) -> Grant | None:
         return token_grant(token, self.settings.tokens)

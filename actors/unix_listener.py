@@ -44,7 +44,8 @@ class UnixListener:
         _make_private_directory(os.path.dirname(os.path.abspath(path)))
         self._lock = _lock(path)
         try:
-            _clear_the_way(path)
+            self.replaced = _clear_the_way(path)
+            """Whether a dead process had left its socket."""
             self.socket = socket_class(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 self._bind()
@@ -113,11 +114,12 @@ def _lock(path: str) -> int:
     return lock
 
 
-def _clear_the_way(path: str) -> None:
+def _clear_the_way(path: str) -> bool:
+    """Whether there was something to take away."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
-        return
+        return False
     if not stat.S_ISSOCK(mode):
         raise ListenError(f"{path} is there and is no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -126,8 +128,8 @@ def _clear_the_way(path: str) -> None:
             probe.connect(path)
         except ConnectionRefusedError:
             os.unlink(path)
+            return True
         except OSError as error:
             reason = error.strerror or "no answer"
             raise ListenError(f"{path} is there and cannot be tried: {reason}") from error
-        else:
-            raise ListenError(f"{path} is in use by another process")
+        raise ListenError(f"{path} is in use by another process")

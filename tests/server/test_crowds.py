@@ -90,7 +90,9 @@ def test_thousands_of_connections_are_served_and_leave_nothing(tmp_path: pathlib
         assert among_ms < 10 * alone_ms + 5
 
 
-def test_without_free_descriptors_the_server_waits_and_goes_on(tmp_path: pathlib.Path) -> None:
+def test_without_free_descriptors_the_server_waits_says_so_once_and_goes_on(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     with running(unix_settings(tmp_path)) as world:
         polite = world.unix()
         assert delays_ms(polite, 1)
@@ -106,6 +108,9 @@ def test_without_free_descriptors_the_server_waits_and_goes_on(tmp_path: pathlib
             gevent.sleep(0.3)
             late = world.unix()
             assert delays_ms(late, 1)
+        assert 0 < world.server.counters["accepts_failed"] < 50
+    assert caplog.text.count("no connection can be accepted (Too many open files)") == 1
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_storm_of_reconnects_leaves_one_session(tmp_path: pathlib.Path) -> None:

@@ -213,6 +213,7 @@ def test_another_user_is_refused_and_the_log_names_it(tmp_path: pathlib.Path, ca
         os.chmod(directory, 0o711)
         assert b"belongs to another user" in subprocess_in_the_background(connect, directory)
         assert world.router.messages == []
+        assert world.server.counters["users_refused"] == 1
     assert "refused a connection of uid 12345" in caplog.text
 
 

@@ -218,6 +218,7 @@ def test_a_fault_of_ours_closes_one_connection_and_is_logged(
         bad.send({"type": "stats"})
         assert closing_after(bad)[0] == "internal error"
         assert "fault of ours" in caplog.text
+        assert world.server.counters["faults"] == 1
         good.send({"type": "ping"})
         assert good.receive() == Pong()
     finally:
