@@ -22,7 +22,7 @@ from typing import Any
 
 from actors.config_accounts import Account, CallSettings, Selector, Source, build_account
 from actors.config_problems import ConfigError, Problem, Report, line_finder
-from actors.config_server import Supervision, build_server, ledger_path
+from actors.config_server import Supervision, build_server, is_loopback, ledger_path
 from actors.config_tree import Tree, read_tree, value_of
 from actors.config_values import quoted
 from actors.platforms import registry
@@ -178,9 +178,11 @@ def _build(raw: object, source: Source, report: Report) -> Config:
     for name, own in tree.accounts.items():
         if built := build_account(name, tree.top, own, tree.blocks, source, report):
             accounts[name], selectors[name] = built
-    for key in ("metrics.listen", "web.listen"):
-        if value_of(tree.top, key):
-            report.warning(key, "is not available in this version: nothing listens there")
+    if value_of(tree.top, "web.listen"):
+        report.warning("web.listen", "is not available in this version: nothing listens there")
+    metrics_listen = value_of(tree.top, "metrics.listen")
+    if metrics_listen and not is_loopback(metrics_listen):
+        report.warning("metrics.listen", "everybody who reaches it can read the metrics")
     server = build_server(tree, tree.accounts, source, report)
     report.check()
     top = tree.top
@@ -190,7 +192,7 @@ def _build(raw: object, source: Source, report: Report) -> Config:
         supervision=Supervision(value_of(top, "supervision.intensity"), value_of(top, "supervision.period_ms")),
         shutdown_budget_ms=value_of(top, "shutdown.budget_ms"),
         ledger_path=ledger_path(top, source),
-        metrics_listen=value_of(top, "metrics.listen"),
+        metrics_listen=metrics_listen,
         web_listen=value_of(top, "web.listen"),
         warnings=tuple(report.warnings),
         source=report.file,

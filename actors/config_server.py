@@ -62,7 +62,7 @@ def build_server(tree: Tree, accounts: Collection[str], source: Source, report: 
     if tcp is not None and not source.scenario:
         if not tokens:
             report.problem("server.tcp", "nobody could connect: add server.tokens")
-        if not tls["cert"] and not _is_loopback(tcp):
+        if not tls["cert"] and not is_loopback(tcp):
             report.warning("server.tcp", f"tokens and events cross the network in the clear on {tcp}: set server.tls")
     return ServerSettings(
         unix=_unix(top, source, report),
@@ -112,6 +112,7 @@ def _grant(origin: str, entry: Layer, accounts: Collection[str], source: Source,
     return TokenGrant(token or "", names, frozenset(grants))
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches it."""
     host = address.rpartition(":")[0].strip("[]")
     return host in _LOOPBACK or host.startswith("127.")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
@@ -20,6 +20,9 @@ from actors.keys import io_key
 from actors.platform_messages import Reachable
 from actors.runtime import Runtime
 from actors.server import Server
+
+if TYPE_CHECKING:
+    from actors.metrics import MetricsPage
 
 __all__ = ["AccountError", "Daemon", "sandbox_options"]
 
@@ -44,12 +47,18 @@ class Daemon(Engine):
             executors=executors,
         )
         self.server.context.sessions.remember(ledger.load().used)
+        self.gauges["connections"] = lambda: len(self.server.connections)
+        self.gauges["sessions"] = lambda: len(self.server.context.sessions)
+        self.metrics = _metrics_page(self)
+        """None: there is none."""
 
     def start(self) -> None:
         """Start the tree and listen. Raises `actors.server.ListenError`, and then nothing runs any more."""
         try:
             self.application.start()
             self.server.start()
+            if self.metrics is not None:
+                self.metrics.start()
         except BaseException:
             self.close()
             raise
@@ -85,6 +94,8 @@ class Daemon(Engine):
 
     def close(self) -> None:
         """End at once; what shows is left as it is."""
+        if self.metrics is not None:
+            self.metrics.stop()
         super().close()
         self.runtime.close()
 
@@ -93,6 +104,15 @@ class Daemon(Engine):
         numbers = super().stats() | self.server.context.executors.counters
         numbers |= {f"server_{name}": value for name, value in self.server.counters.items()}
         return dict(sorted(numbers.items()))
+
+
+def _metrics_page(daemon: Daemon) -> MetricsPage | None:
+    address = daemon.config.metrics_listen
+    if address is None:
+        return None
+    from actors.metrics import MetricsPage  # its library is loaded only where it is wanted
+
+    return MetricsPage(address, daemon)
 
 
 class _Door:

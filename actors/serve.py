@@ -13,6 +13,7 @@ ready; everything else there is the log. A reader of it that goes away does not 
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ from actors.server import ListenError
 
 log = logging.getLogger("livesign")
 
+OTHER_FILES = 512
+"""For calls to platforms, the ledger, pages and the rest."""
 _LOOK_S = 1.0
 """How often it is seen whether the tree still stands."""
 NO_CONFIGURATION = "no configuration given: one account on the built-in sandbox"
@@ -56,6 +59,7 @@ def serve(source: str | None, *, leave: bool = False) -> int:
         config = load(SHOW_ALL if source is None else source)
         for warning in config.warnings:
             log.warning("%s", warning)
+        _raise_file_limit(config.server.limits.connections)
         pauses = PauseWatch()
         daemon = Daemon(config)
         daemon.gauges["gc_longest_pause_us"] = lambda: pauses.longest_us
@@ -71,6 +75,17 @@ def serve(source: str | None, *, leave: bool = False) -> int:
     finally:
         for watcher in watchers:
             watcher.cancel()
+
+
+def _raise_file_limit(connections: int) -> None:
+    """Let the process have so many clients; what the system gives at first is often less."""
+    wanted = connections + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < wanted:
+        log.warning("server.limits.connections is %d, but the system allows only %d open files", connections, most)
 
 
 def ready_line(daemon: Daemon) -> str:

@@ -24,14 +24,14 @@ import gevent
 from gevent import socket as gevent_socket
 from gevent.ssl import SSLContext
 
-from actors.acceptor import Acceptor
+from actors.acceptor import Acceptor, listen_tcp
 from actors.connection import Connection
 from actors.executors import Executors
 from actors.grants import Grant, user_grant
 from actors.server_context import Gate, ServerContext, Timing
 from actors.server_settings import ServerSettings
 from actors.sessions import Sessions, Teller
-from actors.unix_listener import BACKLOG, ListenError, UnixListener, peer_uid
+from actors.unix_listener import ListenError, UnixListener, peer_uid
 from protocol.codec import encode
 from protocol.events import Closing
 
@@ -106,7 +106,7 @@ class Server:
                 log.info("listening on %s", settings.unix)
             if settings.tcp is not None:
                 self._tls = _tls_context(settings)
-                self._tcp = _listen_tcp(settings.tcp)
+                self._tcp = listen_tcp(settings.tcp)
                 self._serve(self._tcp, self._tcp_peer)
                 log.info("listening on %s:%s%s", *self.tcp_address or (), " with TLS" if self._tls else "")
         except BaseException:
@@ -208,22 +208,6 @@ class Server:
                     log.info("%s: closed, %s", connection.peer, reason)
                     self.context.counters["connections_cut"] += 1
                     connection.close(reason)
-
-
-def _listen_tcp(address: str) -> Any:
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = gevent_socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, int(port)))
-        listener.listen(BACKLOG)
-    except (OSError, ValueError, OverflowError) as error:
-        listener.close()
-        reason = getattr(error, "strerror", None) or error
-        raise ListenError(f"cannot listen on {address}: {reason}") from error
-    return listener
 
 
 def _tls_context(settings: ServerSettings) -> SSLContext | None:

@@ -1,4 +1,4 @@
-"""Write ``events.md``, ``configuration.md`` and ``platforms.md`` from the types they document: ``python docs/generate.py``.
+"""Write ``events.md``, ``configuration.md``, ``platforms.md`` and ``metrics.md`` from the types they document: ``python docs/generate.py``.
 
 A test holds that the files are what this prints.
 """
@@ -16,6 +16,7 @@ from types import ModuleType
 import msgspec
 
 from actors.config_keys import KEYS, Key
+from actors.meters import ACCOUNT_COUNTERS, ACCOUNT_GAUGES, COUNTERS, GAUGES
 from actors.platforms.like import LikeAdapter
 from actors.platforms.registry import PLATFORMS
 from actors.platforms.spec import NO_OPTIONS, PlatformSpec
@@ -90,6 +91,30 @@ def platforms_page() -> str:
     lines += ["", "Where the facts come from ((R): chosen, not documented):", ""]
     lines += [f"- {spec.name}: {spec.source}" for spec in specs]
     return "\n".join(lines) + "\n"
+
+
+def metrics_page() -> str:
+    """Everything that is counted or measured."""
+    lines = [
+        "# Metrics",
+        "",
+        NOTE,
+        "With `metrics.listen`, `livesign serve` answers `/metrics` in Prometheus' text format, and `/health` with 200 while it "
+        "works and 503 when it is stopping or has failed. The names there are `livesign_NAME`, those of counters end in "
+        "`_total`, those of one account are `livesign_account_NAME` with its name as the label `account`; "
+        "`livesign_outcomes_total` has what became of calls, with the labels `account` and `outcome`. `livesign send stats` "
+        "prints the same by the names below, of all accounts together. There is no secret among them.",
+        "",
+    ]
+    tables = {"measured": GAUGES, "counted": COUNTERS, "account, measured": ACCOUNT_GAUGES}
+    for title, table in {**tables, "account, counted": ACCOUNT_COUNTERS}.items():
+        lines += [
+            f"| {title} | meaning |",
+            "| --- | --- |",
+            *(f"| `{name}` | {text} |" for name, text in table.items()),
+            "",
+        ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _platform_row(spec: PlatformSpec) -> str:
@@ -182,7 +207,12 @@ def _subclasses(module: ModuleType, base: type[msgspec.Struct]) -> list[type[msg
     return [cls for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, base) and cls is not base]
 
 
-PAGES = {"events.md": events_page, "configuration.md": configuration_page, "platforms.md": platforms_page}
+PAGES = {
+    "events.md": events_page,
+    "configuration.md": configuration_page,
+    "platforms.md": platforms_page,
+    "metrics.md": metrics_page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -234,4 +234,4 @@ def test_process_settings_arrive(tmp_path: Path) -> None:
     first, second = server.tokens
     assert (first.accounts, first.grants) == (frozenset({"sandbox"}), frozenset({"send", "execute"}))
     assert (second.accounts, second.grants) == (None, frozenset({"send"}))
-    assert [warning.partition(":")[0] for warning in loaded.warnings] == ["metrics.listen", "web.listen"]
+    assert [warning.partition(":")[0] for warning in loaded.warnings] == ["web.listen"]

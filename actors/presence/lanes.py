@@ -249,6 +249,11 @@ class Lanes:
         return self._health.stopped
 
     @property
+    def under_way(self) -> int:
+        """Calls that have not ended."""
+        return len(self._calls.under_way)
+
+    @property
     def idle(self) -> bool:
         """Nothing is under way, and nothing is wanted that could be called."""
         return not self._calls.under_way and (self.stopped is not None or not self._calls.order.waiting)
@@ -287,7 +292,7 @@ class Lanes:
             "lanes": len(self._table),
             "conversations": self._table.conversations,
             "waiting": self._calls.order.counts(),
-            "in_flight": len(self._calls.under_way),
+            "in_flight": self.under_way,
             "blocked": {" ".join(filter(None, key)): until_ms for key, until_ms in blocks.items()},
             **self._health.snapshot(now_ms),
             "counters": dict(self.counters),

@@ -73,6 +73,10 @@ class Process:
         return code
 
     @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
     def runs(self) -> bool:
         return self._child.poll() is None
 

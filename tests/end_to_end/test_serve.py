@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -219,3 +220,16 @@ def test_leave_keeps_what_shows_for_a_successor_whose_clients_go_on(config: Path
         eventually(lambda: chat.marks() == ["👨\u200d💻"], "the successor goes on")
         client.send(id="3", type="done", **run)
         eventually(lambda: chat.left() == (0, 0), "and ends it")
+
+
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="the system does not tell a process's limits")
+def test_the_limit_of_open_files_is_raised_for_the_connections_that_are_allowed(config: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        with server(str(config)) as livesign:
+            limits = Path(f"/proc/{livesign.pid}/limits").read_text().splitlines()
+            (line,) = [line for line in limits if "open files" in line]
+            assert int(line.split()[3]) >= min(1_024 + 512, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
