@@ -118,7 +118,7 @@ class ReactionMarks:
             return
         pending = self._pending
         if step is Step.PHASE or state != self._phases.state or self._stalled or (pending and pending.stall):
-            self._want_phase(now_ms, None if isinstance(event, events.Queued) else self._status.debounce_ms)
+            self._want_phase(now_ms, at_once=isinstance(event, events.Queued))
         self._stall_next = 0
         self._progress_ms = now_ms
         self._restart_stalls(now_ms)
@@ -201,13 +201,15 @@ class ReactionMarks:
 
     # --- changes ----------------------------------------------------------------------------------------
 
-    def _want_phase(self, now_ms: int, debounce_ms: int | None) -> None:
+    def _want_phase(self, now_ms: int, *, at_once: bool) -> None:
         chain = self._chain(self._phases.state, now_ms)
         if chain is not None:
             self._base = chain
         elif not self._stalled and not (self._pending and self._pending.stall):
             return
-        self._request(Wanted(self._base, Rank.PHASE), now_ms, debounce_ms)
+        else:  # the phase before comes back after a stall
+            at_once = False
+        self._request(Wanted(self._base, Rank.PHASE), now_ms, None if at_once else self._status.debounce_ms)
 
     def _request(self, wanted: Wanted, now_ms: int, debounce_ms: int | None) -> None:
         """Make the change when it may be made: debounced, or (None) at once. Off (0) is a debounce of 0."""

@@ -157,6 +157,13 @@ def test_a_stall_over_no_mark_leaves_no_mark() -> None:
     assert stand.log == [(10_000, "🥱"), (10_700, None)]
 
 
+@pytest.mark.parametrize("event", [QUEUED, WAITING_USER, TOOL, PROGRESS])
+def test_after_a_stall_the_phase_before_comes_back_debounced_whatever_hidden_event_brings_it(event: Event) -> None:
+    shown = frozenset({"thinking", "stall_soft"})
+    stand = Stand(presentation=shown).send(THINKING).to(12_000).send(event).to(14_000)
+    assert stand.log == [(700, "🤔"), (10_000, "🥱"), (12_700, "🤔")]
+
+
 def test_a_hidden_phase_does_not_push_out_a_pending_one() -> None:
     shown = frozenset({"thinking"})
     assert Stand(presentation=shown).send(THINKING).to(300).send(TOOL).to(2_000).log == [(700, "🤔")]

@@ -153,6 +153,7 @@ class Life:
 
     def survive(self, policy: Policy, now_ms: int, wall_ms: int) -> None:
         """Its process is dead. What the next one cannot know is forgotten; it waits for its clients."""
+        self.phase = Phase(policy.status, now_ms)
         self.phase.known = False
         self.survived = self.fresh = True
         self.holders.clear()

@@ -193,20 +193,26 @@ class RunWatch:
         if isinstance(event, events.Clear | events.Restore):
             place = (event.account or "", event.conversation or "", event.message)
             self._calls.touched[place] = self.scene.awake_ms
+        before = self.scene.owner((event.account or "", event.conversation or "", event.message))
         result = self.scene.lives.acknowledged(event, taken.client, taken.at_ms)
         life = self.scene.lives.open.get(self.scene.lives.key_of(event))
         if life is not None and isinstance(event, PHASES) and not life.spans:
             self._calls.lost.discard((life.key.account, life.key.conversation, life.message))
-        self._note_kept(event, taken.at_ms)
+        self._note_kept(event, before, taken.at_ms)
         return result
 
-    def _note_kept(self, event: events.RunEvent | events.Alive, at_ms: int) -> None:
+    def _note_kept(self, event: events.RunEvent | events.Alive, before: Life | None, at_ms: int) -> None:
+        """What the run that had the message ``before`` has left there for good."""
         life = self.scene.lives.open.get(self.scene.lives.key_of(event))
         if life is None or life.opened_ms != at_ms:
             return
-        final = {*life.policy.status.emoji["done"], *life.policy.status.emoji["error"]}
-        marks = self.scene.truth.marks.get((life.key.account, life.key.conversation, life.message), {})
-        life.kept = frozenset(final.intersection(marks))
+        place, emoji = (life.key.account, life.key.conversation, life.message), life.policy.status.emoji
+        may_stay = {*emoji["done"], *emoji["error"]}
+        if before is not None and before.ended_ms is not None:
+            may_stay |= before.kept
+            if before.policy.status.settle == "restore" or place in self._calls.touched:
+                may_stay.update(emoji["queued"])
+        life.kept = frozenset(may_stay.intersection(self.scene.truth.marks.get(place, {})))
 
     def _scope(self, event: events.TypingStart | events.TypingStop) -> None:
         account = event.account or ""

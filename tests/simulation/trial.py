@@ -34,19 +34,21 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
 
 
-def run(world: World, tree: Tree | None = None) -> Report:
-    """Run the world, or another tree with its times."""
+def run(world: World, until_ms: int | None = None) -> Report:
+    """Run the world, or its beginning."""
     delays = _delays(world.seed)
     watcher = _Coda(world, max(delays))
     commits = random.Random(world.seed)
     ledger = ScriptedLedger((lambda: commits.choice(delays)) if any(delays) else None)
-    simulation = Simulation(read(worlds.with_looks(world, tree or world.tree)), watcher, ledger)
+    scenario = read(worlds.with_looks(world, until_ms))
+    simulation = Simulation(scenario, watcher, ledger)
     simulation.turns_max = TURNS_MAX
     watcher.attach(simulation)
     logging.disable(logging.CRITICAL)
     try:
         simulation.run()
-        watcher.rest.at_rest("after the coda")
+        if scenario.until_ms == world.tree["until_ms"]:
+            watcher.rest.at_rest("after the coda")
     except Exception as error:
         watcher.scene.problem(f"the simulation itself failed: {type(error).__name__}: {error}")
     finally:
@@ -54,6 +56,11 @@ def run(world: World, tree: Tree | None = None) -> Report:
     scene, made = watcher.scene, len(simulation.world.calls)
     ended = len(watcher.runs.ends)
     return Report(world.seed, scene.problems, watcher.events, made, ended, world.storm_ms, scene.faults)
+
+
+def is_slow(seed: int) -> bool:
+    """Whether the ledger's commits take time in the world of this seed."""
+    return any(_delays(seed))
 
 
 def _delays(seed: int) -> tuple[int, ...]:

@@ -74,8 +74,10 @@ def make(seed: int) -> World:
     return World(seed, tree, storm_ms, coda_ms, calm, tuple(places))
 
 
-def with_looks(world: World, tree: Tree) -> Tree:
-    """The tree with a moment every few seconds at which the watcher looks."""
+def with_looks(world: World, until_ms: int | None = None) -> Tree:
+    """The world's tree (or its beginning) with a moment every few seconds at which the watcher looks."""
+    tree = world.tree
+    until_ms = min(until_ms or tree["until_ms"], tree["until_ms"])
     times = (
         range(0, world.storm_ms + 60_000, LOOK_MS),
         range(world.storm_ms + ECHO_MS, world.storm_ms + ECHO_MS + 120_000, LOOK_MS),
@@ -84,7 +86,8 @@ def with_looks(world: World, tree: Tree) -> Tree:
     )
     looks: list[Row] = [[t_ms, "@connect", LOOKER] for part in times for t_ms in part]
     looks += [[world.coda_ms + t_ms, "@connect", LOOKER] for t_ms in coda.MOMENTS]
-    return {**tree, "events": sorted(tree["events"] + looks, key=lambda row: row[0])}
+    rows = [row for row in tree["events"] + looks if row[0] <= until_ms]
+    return {**tree, "events": sorted(rows, key=lambda row: row[0]), "until_ms": until_ms}
 
 
 def number(rows: list[Row]) -> None:
