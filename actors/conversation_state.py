@@ -117,10 +117,11 @@ class Conversation:
         return not self.reactions and not self.typing
 
     @property
-    def runs(self) -> set[RunKey]:
-        """The runs that its machines know of."""
-        marked = {machine.info.key for machine in self.reactions.values()}
-        return marked.union(*(machine.runs for machine in self.typing.values()))
+    def runs(self) -> tuple[RunKey, ...]:
+        """The runs that its machines know of, in an order of their own."""
+        marked = [machine.info.key for machine in self.reactions.values()]
+        typing = [key for machine in self.typing.values() for key in machine.runs]
+        return tuple(dict.fromkeys(marked + typing))
 
 
 def is_terminal(event: Event) -> bool:

@@ -55,7 +55,7 @@ def recover(
             emoji = shown.get(place) if owners.get(place) is row else None
             router.adopted.append(Adopted(row.info, emoji))
     targets = {_typing_target(row) for row in contents.runs.values()}
-    for place in contents.typing:
+    for place in sorted(contents.typing, key=_in_order):
         account = parts.accounts.get(place.account) if place.account in accounts else None
         if account is not None:
             account.lanes.adopt_typing(place.conversation, place.target, now_ms)
@@ -79,6 +79,10 @@ def recover_late(
                 for emoji, handle in found.marks.pop(place).items():
                     lanes.find(place.conversation, place.target, emoji, handle, now_ms)
     recover(found, config, parts, accounts, now_ms, wall_ms)
+
+
+def _in_order(place: Place) -> tuple[str, ...]:
+    return place.account, place.conversation, place.target or ""
 
 
 def _typing_target(row: RunRow) -> Place:

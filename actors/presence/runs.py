@@ -104,7 +104,8 @@ class RunTable:
         self.ended: dict[str, dict[RunKey, EndedRun]] = {}
         self._ended_order: dict[str, deque[RunKey]] = {}
         self._by_message: dict[RunKey, RunKey] = {}
-        self._sessions: dict[str, set[RunKey]] = {}
+        self._sessions: dict[str, dict[RunKey, None]] = {}
+        """The runs that each session holds, in the order in which it came to hold them."""
         self._connected: set[str] = set()
         self.counters: dict[str, int] = dict.fromkeys(
             (
@@ -284,7 +285,7 @@ class RunTable:
         for session in run.holders:
             held = self._sessions.get(session)
             if held is not None:
-                held.discard(key)
+                held.pop(key, None)
                 if not held:
                     del self._sessions[session]
         info = run.info
@@ -394,7 +395,7 @@ class RunTable:
             return
         run.holders = (*run.holders, session)
         run.connected += session in self._connected
-        self._sessions.setdefault(session, set()).add(run.key)
+        self._sessions.setdefault(session, {})[run.key] = None
 
     def session_up(self, session: str) -> list[RunKey]:
         """A client is connected (again). Returns the runs whose deadline moved."""

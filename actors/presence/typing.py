@@ -95,9 +95,9 @@ class TypingMachine:
         return [key for key in self._wishes if isinstance(key, str)]
 
     @property
-    def runs(self) -> set[RunKey]:
-        """The runs that are open here."""
-        return {key for key in self._wishes if isinstance(key, RunKey)}
+    def runs(self) -> list[RunKey]:
+        """The runs that are open here, oldest first."""
+        return [key for key in self._wishes if isinstance(key, RunKey)]
 
     @property
     def idle(self) -> bool:

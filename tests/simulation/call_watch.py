@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 from actors.conversation_state import Deliver
@@ -20,20 +19,10 @@ from tests.simulation.life import Life
 from tests.simulation.manners import REMEMBERED_MS
 from tests.simulation.scene import PROMPT_MS, TROUBLE_MS, Scene, typing_place
 from tests.simulation.truth import Place
+from tests.simulation.wish import Wish
 
 TRIES_MAX = 3
 """So often a call for an ack or a phase is tried."""
-
-
-@dataclass(slots=True)
-class Wish:
-    """What was told to the account's actor last: a chain of marks, or a word about typing."""
-
-    what: tuple[str, ...] | str
-    rank: Rank
-    told_ms: int
-    failures: int = 0
-    """Calls for its mark that failed, one after the other."""
 
 
 class CallWatch:
@@ -56,6 +45,8 @@ class CallWatch:
         self._wishes: dict[Place, Wish] = {}
         self._refused_ms: dict[tuple[str, str, str], int] = {}
         """(account, conversation, emoji): when the platform has refused it there."""
+        self._in_doubt: dict[Place, str | None] = {}
+        """The mark that was to be set last, where nobody knows how that call has ended."""
         self._urgent: dict[str, dict[Place, int]] = defaultdict(dict)
         """Marks of ends that were told and not called for yet, since when."""
         self.unsure: set[tuple[str, str]] = set()
@@ -66,6 +57,7 @@ class CallWatch:
         self._booted_ms = self.scene.awake_ms
         self._wishes.clear()
         self._refused_ms.clear()
+        self._in_doubt.clear()
         self._urgent.clear()
         self.scopes.clear()
 
@@ -74,7 +66,10 @@ class CallWatch:
     def told(self, account: str, message: Any) -> None:
         if type(message) is ShowMark:
             place = (account, message.conversation, message.message)
-            self._wishes[place] = Wish(message.chain, message.rank, self.scene.awake_ms)
+            before = self._wishes.get(place)
+            wish = self._wishes[place] = Wish(message.chain, message.rank, self.scene.awake_ms)
+            if before is not None:
+                wish.follow(before, self.scene.truth.marks.get(place, ()))
             self._urgent[account].pop(place, None)
             if message.rank is Rank.TERMINAL and message.chain:
                 self._urgent[account][place] = self.scene.awake_ms
@@ -154,7 +149,12 @@ class CallWatch:
             self._check_set(record, place, wish)
         elif command.op is Op.CLEAR and wish.what:
             scene.problem(f"{command.message} is cleared while {wish.what} is wanted")
-        elif command.op is Op.REMOVE and wish.what and scene.never_failed(record.account):
+        elif (
+            command.op is Op.REMOVE
+            and wish.what
+            and command.emoji not in wish.owed
+            and scene.never_failed(record.account)
+        ):
             marks = scene.truth.marks.get(place, {})
             newest = bool(marks) and max(marks.values()) == marks.get(command.emoji or "")
             if newest and not any(emoji in marks and emoji != command.emoji for emoji in wish.what):
@@ -165,7 +165,13 @@ class CallWatch:
         if emoji not in wish.what:
             scene.problem(f"{emoji} is set on {place} while {wish.what} is wanted")
         refused_ms = self._refused_ms.get((*place[:2], emoji))
-        if refused_ms is not None and refused_ms < wish.told_ms and scene.awake_ms < refused_ms + REMEMBERED_MS:
+        in_doubt = self._in_doubt.pop(place, None) == emoji  # it is made once more, whatever is known by now
+        if (
+            not in_doubt
+            and refused_ms is not None
+            and refused_ms < wish.told_ms
+            and scene.awake_ms < refused_ms + REMEMBERED_MS
+        ):
             scene.problem(f"{emoji} is set on {place}, and was refused there {scene.awake_ms - refused_ms} ms ago")
         if wish.rank is Rank.TERMINAL:
             return
@@ -269,6 +275,11 @@ class CallWatch:
                 wish.failures += called_ms >= wish.told_ms
             elif outcome.kind not in (OutcomeKind.RATE_LIMITED, OutcomeKind.AUTH):
                 wish.failures = 0
+        life = self.scene.owner((record.account, command.conversation, command.message))
+        if command.op is Op.SET and outcome.happened and life is not None and life.ended_ms is None:
+            life.kept -= {command.emoji or ""}  # it is its own now
+        if outcome.kind is OutcomeKind.UNKNOWN and command.op is Op.SET:
+            self._in_doubt[record.account, command.conversation, command.message] = command.emoji
         if outcome.kind is OutcomeKind.INVALID_REACTION and command.op is Op.SET:
             self._refused_ms[record.account, command.conversation, command.emoji or ""] = self.scene.awake_ms
 

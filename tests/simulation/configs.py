@@ -9,8 +9,8 @@ from typing import Any
 Tree = dict[str, Any]
 
 REAL = (
-    "telegram", "telegram", "discord", "discord", "matrix", "slack", "mattermost", "whatsapp", "zulip", "signal", "teams",
-    "googlechat", "callback",
+    "telegram", "telegram", "discord", "discord", "matrix", "matrix", "slack", "mattermost", "whatsapp", "zulip", "signal",
+    "teams", "googlechat", "googlechat", "callback",
 )  # fmt: skip
 FEW = {
     "slack": 6,

@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.simulation.bugs import BUGS, Bug
+from tests.simulation.bug import Bug
+from tests.simulation.bugs import BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60

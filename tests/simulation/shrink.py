@@ -38,11 +38,13 @@ def shrink(world: World, problem: str, seconds: float = 240.0) -> World:
     at_ms = int(problem.partition(" ")[0])
     until_ms = at_ms + LATER_MS if at_ms < world.storm_ms else world.tree["until_ms"]
 
+    def found(problems: list[str]) -> bool:
+        return any(kind_of(each) == wanted for each in problems)
+
     def fails(tree: Tree) -> bool:
         if time.monotonic() > end_s:
             return False
-        report = trial.run(replace(world, tree=tree, seed=tree["seed"]), until_ms=until_ms)
-        return any(kind_of(each) == wanted for each in report.problems)
+        return found(trial.run(replace(world, tree=tree, seed=tree["seed"]), until_ms, found).problems)
 
     tree = world.tree
     for smaller in _at_once(world, at_ms):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from actors.scenario import read
 from actors.scripted_ledger import ScriptedLedger
 from actors.simulate import Simulation
 from tests.simulation import coda, worlds
-from tests.simulation.configs import Tree
 from tests.simulation.watch import Watcher
 from tests.simulation.worlds import World
+
+Enough = Callable[[list[str]], bool]
+"""Whether such problems are all that somebody wants to know."""
 
 TURNS_MAX = 60_000
 SLOW_DISKS = 0.3
@@ -34,10 +37,10 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
 
 
-def run(world: World, until_ms: int | None = None) -> Report:
-    """Run the world, or its beginning."""
+def run(world: World, until_ms: int | None = None, enough: Enough | None = None) -> Report:
+    """Run the world, or its beginning: up to ``until_ms``, or until so much was found as is ``enough``."""
     delays = _delays(world.seed)
-    watcher = _Coda(world, max(delays))
+    watcher = _Coda(world, max(delays), enough)
     commits = random.Random(world.seed)
     ledger = ScriptedLedger((lambda: commits.choice(delays)) if any(delays) else None)
     scenario = read(worlds.with_looks(world, until_ms))
@@ -49,6 +52,8 @@ def run(world: World, until_ms: int | None = None) -> Report:
         simulation.run()
         if scenario.until_ms == world.tree["until_ms"]:
             watcher.rest.at_rest("after the coda")
+    except _EnoughError:
+        pass
     except Exception as error:
         watcher.scene.problem(f"the simulation itself failed: {type(error).__name__}: {error}")
     finally:
@@ -68,8 +73,16 @@ def _delays(seed: int) -> tuple[int, ...]:
     return SLOW_DISK_MS if random.Random(f"ledger {seed}").random() < SLOW_DISKS else (0,)
 
 
+class _EnoughError(Exception):
+    """The rest of the world is of no interest."""
+
+
 class _Coda(Watcher):
     """Also looks at the calm and at the coda."""
+
+    def __init__(self, world: World, lag_ms: int, enough: Enough | None) -> None:
+        super().__init__(world, lag_ms)
+        self._enough = enough
 
     def stepped(self, step: object) -> None:
         super().stepped(step)  # type: ignore[arg-type]
@@ -78,6 +91,8 @@ class _Coda(Watcher):
             self._look_at_coda(since_ms)
 
     def before(self, step: object) -> None:
+        if self._enough is not None and self._enough(self.scene.problems):
+            raise _EnoughError
         if self.scene.now_ms >= self.world.storm_ms:
             self._simulation.saboteur.forget()
         if self.scene.now_ms == self.world.coda_ms and not self._rested:

@@ -13,7 +13,7 @@ from tests.simulation.scripts import Row
 
 Rule = dict[str, Any]
 OUTCOMES = ("already_done", "gone", "forbidden", "invalid_reaction", "rate_limited", "transient", "bad_request", "hang")
-CRASHERS = ("reaction", "reaction", "typing", "typing", "conversation", "platform_io", "router")
+CRASHERS = ("reaction", "reaction", "typing", "typing", "conversation", "conversation", "platform_io", "router")
 
 
 def rules(rng: random.Random, rows: list[Row], accounts: list[str], storm_ms: int, badness: float) -> list[Rule]:
@@ -47,15 +47,15 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
             found.append({**rule, "nth": _numbers(rng, calls, share / 2)})
             rule["nth"] = _numbers(rng, calls, 1.2 * share)
             rule["retry_after_ms"] = rng.choice((0, 900, 5_000, 40_000))
-            rule["scope"] = rng.choice(("account", "conversation", "route", "route", "route", None, None, None))
+            rule["scope"] = rng.choice(("account", "conversation", *("route",) * 4, None, None, None))
         if outcome == "hang":
             found.append({**rule, "nth": _numbers(rng, calls, share), "applied": True})
         elif outcome == "transient":  # a typing start that failed so is taken as not made, by decision
             for op in ("set", "remove", "clear", "typing_stop"):
                 found.append({**rule, "op": op, "nth": _numbers(rng, calls // 3, share), "applied": True})
         found.append(rule)
-    if rng.random() < badness:
-        found.append({**base, "nth": [rng.randrange(calls // 2)], "outcome": "auth"})
+    if rng.random() < 1.5 * badness:
+        found.append({**base, "nth": [rng.randrange(calls // 3)], "outcome": "auth"})
     return found
 
 
@@ -105,7 +105,7 @@ def steps(
         found.append([lost_ms, "@client_lost", client])
         if rng.random() < 0.6:
             found.append([lost_ms + rng.choice((200, 8_000, 29_000, 60_000)), "@connect", client])
-    for name, chance in (("kill", 3.4), ("suspend", 3.0), ("jump", 3.4), ("shutdown", 3.0), ("leave", 3.0)):
+    for name, chance in (("kill", 3.4), ("suspend", 3.8), ("jump", 3.4), ("shutdown", 3.8), ("leave", 3.6)):
         for _ in range(int(rng.random() * (1 + chance * badness))):
             found += _host(rng, name, rng.choice(busy)[0])
     return [[max(0, min(row[0], storm_ms - 1)), *row[1:]] for row in found]

@@ -21,6 +21,7 @@ DAY_MS = 86_400_000
 CALM_MS = DAY_MS + 3_600_000
 ECHO_MS = 640_000
 ECHOES = 40
+CODAS = 5
 RELOAD_MS = 3_600_000
 LOOK_MS = 4_000
 LOOKER = "looker"
@@ -66,7 +67,7 @@ def make(seed: int) -> World:
     number(rows)
     coda_ms = storm_ms + CALM_MS
     used = [row[1] for row in rows if "account" in row[1] and row[1]["account"] not in FEW]
-    places = [(event["account"], event["conversation"]) for event in rng.sample(used, min(3, len(used)))]
+    places = [(event["account"], event["conversation"]) for event in rng.sample(used, min(CODAS, len(used)))]
     places = [(name, "fresh") for name in accounts] + list(dict.fromkeys(places))
     events = rows + faults + _calm(config, clients, storm_ms) + _echo(rng, rows, storm_ms) + coda.rows(places, coda_ms)
     until_ms = coda_ms + coda.LENGTH_MS
