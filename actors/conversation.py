@@ -79,8 +79,9 @@ class ReactionActor(Actor):
 
     def on_receive(self, message: Any) -> None:
         match message:
-            case Deliver(info, event) if info is not None:
-                self._deliver(info, event)
+            case Deliver(info, event, again) if info is not None:
+                if not again or info.key.run in self._state.reactions:
+                    self._deliver(info, event)
             case LetBe(info):
                 machine = self._state.reactions.get(info.key.run)
                 if machine is not None:
@@ -286,7 +287,7 @@ class ConversationSupervisor(Supervisor):
         if isinstance(message, LetBe):
             self.children[child.id].tell(message)
         if isinstance(message, Deliver) and message.info is not None and is_terminal(message.event):
-            self._state.router.tell(TerminalCrashed(message.info))
+            self._state.router.tell(TerminalCrashed(message.info, child.id is TypingActor))
 
     def on_child_gave_up(self, child: ChildSpec) -> None:
         self._state.router.tell(ConversationParked((self._state.account, self._state.conversation)))

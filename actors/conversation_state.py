@@ -31,6 +31,8 @@ class Deliver(Message, frozen=True):
 
     info: RunInfo | None
     event: Event
+    again: bool = False
+    """An end that was told before, and may have been lost: no machine is made for it."""
 
 
 class LetBe(Message, frozen=True):
@@ -84,9 +86,10 @@ class Concluded(Message, frozen=True):
 
 
 class TerminalCrashed(Message, frozen=True):
-    """An actor failed on the terminal of this run."""
+    """An actor, the one for typing or the one for marks, failed on the terminal of this run."""
 
     info: RunInfo
+    typing: bool
 
 
 @dataclass(slots=True)
@@ -117,11 +120,17 @@ class Conversation:
         return not self.reactions and not self.typing
 
     @property
-    def runs(self) -> tuple[RunKey, ...]:
-        """The runs that its machines know of, in an order of their own."""
-        marked = [machine.info.key for machine in self.reactions.values()]
+    def open_runs(self) -> tuple[RunKey, ...]:
+        """The runs of whose end its machines have not heard, in an order of their own."""
+        marked = [machine.info.key for machine in self.reactions.values() if not machine.ended]
         typing = [key for machine in self.typing.values() for key in machine.runs]
         return tuple(dict.fromkeys(marked + typing))
+
+    def forget(self) -> None:
+        """Nothing is done for it any more."""
+        for table in (self.reactions, self.owners, self.typing, self.targets):
+            table.clear()
+        self.moved_over.clear()
 
 
 def is_terminal(event: Event) -> bool:

@@ -113,8 +113,8 @@ class RouterActor(Actor):
                 self._restart_conversations()
             case ConversationParked(place):
                 self._parked(place)
-            case TerminalCrashed(info):
-                self._terminal_crashed(info)
+            case TerminalCrashed(info, typing):
+                self._terminal_crashed(info, typing)
             case RouterFailedOn(failed):
                 self._failed_on(failed)
             case EndAll(reason):
@@ -373,17 +373,32 @@ class RouterActor(Actor):
 
     def _started(self, place: Place) -> None:
         entry = self._state.conversations.get(place)
-        if entry is None:
+        if entry is None:  # it was given up meanwhile
+            ref = self.runtime.lookup(conversation_key(*place))
+            if ref is not None:
+                ref.tell(PassivateIfIdle())
             return
         reaction, typing = self.runtime.lookup(reaction_key(*place)), self.runtime.lookup(typing_key(*place))
         if reaction is None or typing is None:
             return
         entry.reaction, entry.typing = reaction, typing
+        entry.given_up = False
         waiting, entry.waiting = entry.waiting or (), None
         for delivery in waiting:
             self._hand_over(entry, delivery)
+        self._tell_ends(entry)
         if entry.open_runs == 0:
             self._watch_idle(place)
+
+    def _tell_ends(self, entry: Entry) -> None:
+        """What was told of the end of a run may have been lost with the actors."""
+        account, conversation = entry.state.account, entry.state.conversation
+        known = self._runs.ended.get(account, {})
+        for key in entry.state.open_runs:
+            ended = known.get(key)
+            if ended is not None:
+                end = END_EVENTS[ended.outcome](conversation=conversation)
+                self._deliver((account, conversation), Deliver(ended.info, end, again=True))
 
     def _watch_idle(self, place: Place) -> None:
         if self._state.idle_ms:
@@ -401,8 +416,9 @@ class RouterActor(Actor):
         entry = self._state.conversations.get(place)
         if entry is None:
             return
-        if entry.waiting:
+        if entry.waiting or entry.open_runs:
             entry.reaction = entry.typing = None
+            entry.waiting = entry.waiting or []
             self._conversations.tell(StartConversation(entry.state))
         else:
             del self._state.conversations[place]
@@ -415,16 +431,14 @@ class RouterActor(Actor):
         if entry is None:
             return
         self._state.counters["parked"] += 1
-        if entry.open_runs == 0:
+        if entry.open_runs == 0 and (entry.given_up or not entry.waiting):
             self._clean_up(entry)
             del self._state.conversations[place]
             return
+        entry.given_up = True
         entry.waiting = []
         self._conversations.tell(StartConversation(entry.state))
-        for key in entry.state.runs:
-            ended = self._runs.ended.get(place[0], {}).get(key)
-            if ended is not None:  # what was told of its end may have been lost with the actors
-                self._deliver(place, Deliver(ended.info, END_EVENTS[ended.outcome](conversation=place[1])))
+        self._tell_ends(entry)
         for run in list(self._runs.open_in(*place)):
             end = events.Error(conversation=place[1], reason="gave_up")
             self._carry_out(self._runs.end(run.key, end, self.now_ms))
@@ -441,13 +455,14 @@ class RouterActor(Actor):
             state.io.tell(ShowMark(state.conversation, message, (), Rank.TERMINAL))
         for thread in state.typing:
             state.io.tell(TypeStop(state.conversation, thread))
+        state.forget()  # actors that are about to start have nothing to tell again
 
-    def _terminal_crashed(self, info: RunInfo) -> None:
+    def _terminal_crashed(self, info: RunInfo, typing: bool) -> None:
         ended = self._runs.crashed_terminal(info.key)
         if ended is not None:
             self._tell_ended(ended)
             end = events.Error(conversation=info.key.conversation, reason="crashed_terminal")
-            self._deliver(info.key[:2], Deliver(info, end))
+            self._deliver(info.key[:2], Deliver(info, end, again=typing))
 
     def _failed_on(self, message: Any) -> None:
         """Make good for it. A terminal still ends its run; another event is refused, so that its client may send it

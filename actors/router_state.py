@@ -70,6 +70,8 @@ class Entry:
     typing: ActorRef[Any] | None = None
     waiting: list[Deliver | LetBe | TakenOver] | None = field(default_factory=list)
     """Deliveries that wait for the actors; None: the actors are there."""
+    given_up: bool = False
+    """Its actors could not be kept running, and are started once more to end what is left."""
 
 
 @dataclass(frozen=True, slots=True)
