@@ -1,5 +1,6 @@
 """Looks at everything at once, every few seconds and at rest: nothing is overdue, nothing is left behind.
 
+- no actor fails by itself
 - no run is open whose time is over; a run that has ended shows no mark but one that its settings let stay
 - no indicator outlives what wanted it by more than its own lifetime
 - every end was shown, and every message that the gate let through was acked, where nothing went wrong
@@ -42,12 +43,22 @@ class RestWatch:
         """What must hold at any time at which all that has happened is judged; whether it is such a time."""
         if self._scene.simulation.app is None or not self._runs.up_to_date:
             return False
+        self._look_at_failures()
         self._look_at_runs()
         self._look_at_typing()
         self._look_at_marks()
         self._look_at_open()
         self._look_at_ledger()
         return True
+
+    def _look_at_failures(self) -> None:
+        """No actor fails but by our plan."""
+        app = self._scene.simulation.app
+        assert app is not None
+        failures = app.runtime.scheduler.counters["failures"] - self._scene.planned_failures
+        if failures > 0:
+            self._scene.problem(f"{failures} actors have failed that were not to")
+            self._scene.planned_failures += failures
 
     def _look_at_runs(self) -> None:
         scene = self._scene

@@ -42,6 +42,8 @@ class Scene:
         """Accounts that wait for other credentials."""
         self.hurt: set[str] = set()
         """Accounts whose platform has ever failed or refused a call."""
+        self.planned_failures = 0
+        """Of actors of the present process."""
         self.fault_ms: Counter[str] = Counter()
         """By account, in the platforms' time."""
         self._trouble_ms: Counter[str] = Counter()

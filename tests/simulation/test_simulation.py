@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +42,20 @@ def test_the_same_seed_makes_the_same_world_and_the_same_run() -> None:
     first, second = worlds.make(7), worlds.make(7)
     assert first == second
     assert trial.run(first) == trial.run(second)
+
+
+def test_a_world_is_the_same_in_every_process_and_a_scenario_for_the_command_line(tmp_path: Path) -> None:
+    """Sets of strings have another order in each."""
+    path = tmp_path / "world.json"
+    path.write_text(json.dumps(worlds.make(14).tree))
+    command = [sys.executable, "-m", "actors", "simulate", str(path), "--json"]
+    shown = [
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, check=True).stdout
+        for seed in ("1", "2")
+    ]
+    assert shown[0] == shown[1]
+    calls = json.loads(shown[0])["calls"]
+    assert len(calls) == trial.run(worlds.make(14)).calls
 
 
 def test_every_planted_bug_is_one_place_in_one_file() -> None:

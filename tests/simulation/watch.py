@@ -71,6 +71,7 @@ class Watcher(Witness):
     # --- the process ----------------------------------------------------------------------------------------
 
     def booted(self) -> None:
+        self.scene.planned_failures = 0
         if self.scene.awake_ms:
             self.scene.host_fault()
         self.scene.lives.booted(self.scene.awake_ms)
@@ -119,6 +120,7 @@ class Watcher(Witness):
 
     def crashed(self, key: Any, message: Any) -> None:
         self.scene.faults[f"crash_{key if isinstance(key, str) else key[0]}"] += 1
+        self.scene.planned_failures += 1
         self.runs.crashed(key)
         self.scene.actor_fault(key[1] if isinstance(key, tuple) else "")
         self.calls.crashed(key, message)
