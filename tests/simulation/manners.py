@@ -57,6 +57,8 @@ class Manners:
         self._refused: dict[tuple[str, ...], tuple[int, int]] = {}
         """Refused emojis and messages: since when, and until when that holds."""
         self._forbidden: dict[tuple[str, str, bool], tuple[int, int]] = {}
+        self.forbids: Counter[tuple[str, str, bool]] = Counter()
+        """How often a conversation has forbidden marks (or typing) to the present process."""
         self._went_well: Counter[Lane] = Counter()
         self._happened_ms: Counter[tuple[str, str]] = Counter()
         self._failed: dict[Lane, tuple[int, int, str, int]] = {}
@@ -70,6 +72,7 @@ class Manners:
         self._in_doubt.clear()
         self._refused.clear()
         self._forbidden.clear()
+        self.forbids.clear()
         self._went_well.clear()
         self._failed.clear()
 
@@ -184,6 +187,7 @@ class Manners:
             self._refused[where] = (t_ms, until_ms)
         elif kind is OutcomeKind.FORBIDDEN and outcome.scope in (None, "conversation"):
             place = (account, command.conversation, command.op in TYPING_OPS)
+            self.forbids[place] += 1
             _, known_ms = self._forbidden.get(place, (0, 0))
             if t_ms >= known_ms:
                 self._forbidden[place] = (t_ms, t_ms + FORBIDDEN_MS)

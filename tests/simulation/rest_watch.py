@@ -16,7 +16,7 @@ from tests.simulation.life import Life
 from tests.simulation.run_watch import RunWatch
 from tests.simulation.scene import PROMPT_MS, Scene
 from tests.simulation.truth import Place
-from tests.simulation.worlds import LOOK_MS
+from tests.simulation.worlds import ECHO, LOOK_MS
 
 LATE_MS = 1_000
 """So much later than it should be a look may be that has missed nothing."""
@@ -189,6 +189,8 @@ class RestWatch:
             if key not in self._runs.ends:
                 problem(f"{key} has no outcome")
             self._look_at_shown(life, problem)
+            if key.run in ECHO:
+                self._look_at_echo(life, problem)
         for place, marks in scene.truth.marks.items():
             owner = scene.owner(place)
             if place not in scene.truth.left and not (owner is not None and self._stays(owner, marks)):
@@ -210,6 +212,19 @@ class RestWatch:
             return
         if scene.truth.was_set.get((place, life.policy.status.emoji[outcome][0]), -1) < life.ended_ms:
             problem(f"{life.key} was {outcome}, and nobody has seen it")
+
+    def _look_at_echo(self, life: Life, problem: Callable[[str], None]) -> None:
+        """When the storm is over for long enough, what was refused once is asked for again."""
+        scene, (account, conversation, _) = self._scene, life.key
+        rules = scene.truth.accounts[account].spec.rules
+        if scene.was_removed(account) or rules.reactions == "none" or not life.marked or not life.shows_its_end:
+            return
+        place, refused = (
+            (account, conversation, life.message),
+            scene.truth.manners.forbids[account, conversation, False],
+        )
+        if refused < 2 and place not in scene.truth.tried and scene.owner(place) is life:
+            problem(f"{life.key} was {life.outcome}, and nobody has tried to show it")
 
     def _look_at_process(self, problem: Callable[[str], None]) -> None:
         simulation, app = self._scene.simulation, self._scene.simulation.app

@@ -44,6 +44,8 @@ class Truth:
         """(account, conversation, thread): until when the indicator lives."""
         self.left: set[Place] = set()
         """Where the platform has said for good that it will not take something off."""
+        self.tried: set[Place] = set()
+        """Lanes that were ever called for."""
         self._problem = problem
         self._flying: dict[Place, tuple[bool, CallRecord]] = {}
         self._starts: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
@@ -91,6 +93,7 @@ class Truth:
         """A call has begun."""
         command, account = record.command, record.account
         lane = lane_of(record)
+        self.tried.add(lane)
         self.manners.called(lane, record, t_ms)
         before = self._flying.get(lane)
         if before is not None:

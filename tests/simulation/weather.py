@@ -13,6 +13,7 @@ from tests.simulation.scripts import Row
 
 Rule = dict[str, Any]
 OUTCOMES = ("already_done", "gone", "forbidden", "invalid_reaction", "rate_limited", "transient", "bad_request", "hang")
+SHOWN = ("👀", "🤔", "👍", "😱")
 CRASHERS = ("reaction", "reaction", "typing", "typing", "conversation", "conversation", "platform_io", "router")
 
 
@@ -54,6 +55,8 @@ def _single(rng: random.Random, base: Rule, calls: int, badness: float) -> list[
             for op in ("set", "remove", "clear", "typing_stop"):
                 found.append({**rule, "op": op, "nth": _numbers(rng, calls // 3, share), "applied": True})
         found.append(rule)
+    numbers = _numbers(rng, max(40, calls // 6), share)  # of one mark only: there are others instead
+    found.append({**base, "op": "set", "emoji": rng.choice(SHOWN), "nth": numbers, "outcome": "invalid_reaction"})
     if rng.random() < 1.5 * badness:
         found.append({**base, "nth": [rng.randrange(calls // 3)], "outcome": "auth"})
     return found

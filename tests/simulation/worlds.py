@@ -20,6 +20,7 @@ from tests.simulation.scripts import Row, Talk
 DAY_MS = 86_400_000
 CALM_MS = DAY_MS + 3_600_000
 ECHO_MS = 640_000
+ECHO = ("echo1", "echo2")
 ECHOES = 40
 CODAS = 5
 RELOAD_MS = 3_600_000
@@ -142,7 +143,7 @@ def _echo(rng: random.Random, rows: list[Row], storm_ms: int) -> list[Row]:
     used = list(dict.fromkeys((row[1]["account"], row[1]["conversation"]) for row in rows if "account" in row[1]))
     found: list[Row] = []
     for account, conversation in rng.sample(used, min(ECHOES, len(used))):
-        for start_ms, message in ((ECHO_MS, "echo1"), (ECHO_MS + 60_000, "echo2")):
+        for start_ms, message in zip((ECHO_MS, ECHO_MS + 60_000), ECHO, strict=True):
             fields: dict[str, dict[str, Any]] = {
                 "received": {"direct": False, "mentioned": True},
                 "thinking": {},
