@@ -115,7 +115,9 @@ def _tell(world: World, report: trial.Report, options: argparse.Namespace) -> No
         small = shrink.shrink(world, report.problems[0])
         path = options.out / f"seed-{world.seed}.json"
         path.write_text(json.dumps(small.tree, ensure_ascii=False, indent=1))
-        print(f"  {len(small.tree['events'])} steps in {path}: livesign simulate {path}", file=sys.stderr)
+        checks = f"python -m tests.simulation --file {path}"
+        shows = f"only with its slow ledger: {checks}" if trial.is_slow(small.seed) else f"livesign simulate {path}"
+        print(f"  {len(small.tree['events'])} steps in {path}: {shows}", file=sys.stderr)
 
 
 def _from_file(path: Path) -> World:
