@@ -62,6 +62,7 @@ class RestWatch:
 
     def _look_at_runs(self) -> None:
         scene = self._scene
+        self._runs.look_at_failed_ends()
         if self._runs.overdue:
             scene.problem(f"nobody has answered {self._runs.overdue}")
         for life, reason in list(scene.lives.overdue(scene.awake_ms)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.config import Config
-from actors.conversation_state import is_terminal
+from actors.conversation_state import Deliver, is_terminal
 from actors.ledger import Contents
 from actors.presence.run import EndedRun
 from actors.presence.terms import RunKey
@@ -55,6 +55,8 @@ class RunWatch:
         self._crashes: dict[Any, list[int]] = defaultdict(list)
         self._owed: dict[tuple[str, str], int] = {}
         """Events on which the router has failed, since when."""
+        self._failed_ends: dict[RunKey, int] = {}
+        """Runs on whose end an actor has failed, since when."""
         self._drops: Counter[tuple[str, str]] = Counter()
         """How often it has failed on them."""
 
@@ -91,8 +93,19 @@ class RunWatch:
             self._log.remove(waiting.pop())
             self._owed[client, event.id or ""] = self.scene.awake_ms
 
-    def crashed(self, key: Any) -> None:
+    def crashed(self, key: Any, message: Any) -> None:
         self._crashes[key].append(self.scene.awake_ms)
+        if isinstance(message, Deliver) and message.info is not None and is_terminal(message.event):
+            self._failed_ends[message.info.key] = self.scene.awake_ms
+
+    def look_at_failed_ends(self) -> None:
+        """What an actor failed to show is told as an error."""
+        for key, at_ms in list(self._failed_ends.items()):
+            if at_ms < self.scene.awake_ms - TROUBLE_MS:
+                del self._failed_ends[key]
+                ended = self.ends.get(key)
+                if ended is not None and ended.outcome != "error":
+                    self.scene.problem(f"{key} is told as {ended.outcome}, and an actor has failed on its end")
 
     def answered(self, client: str, reply: Ack | Rejected) -> None:
         waiting = self._waiting.get((client, reply.id or ""))
@@ -119,6 +132,7 @@ class RunWatch:
         self.judge()
         self._log.clear()
         self._owed.clear()
+        self._failed_ends.clear()
         self._drops.clear()
         self._waiting.clear()
         lives = self.scene.lives

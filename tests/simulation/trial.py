@@ -18,6 +18,7 @@ from tests.simulation.worlds import World
 Enough = Callable[[list[str]], bool]
 """Whether such problems are all that somebody wants to know."""
 
+FEW_CALLS = 4
 TURNS_MAX = 60_000
 SLOW_DISKS = 0.3
 """So many of the worlds have a ledger whose commits take time."""
@@ -110,7 +111,7 @@ class _Coda(Watcher):
             policy = self._simulation.config.policy(name, conversation, False, True, "text")
             message = "coda1" if since_ms < 80_000 else "coda2"
             marks = truth.marks.get((name, conversation, message), {})
-            if account.limits:  # what is to be taken off may have to wait
+            if account.limits or account.calls.concurrency < FEW_CALLS:  # what is to be taken off may have to wait
                 marks = dict(sorted(marks.items(), key=lambda mark: mark[1])[-1:])
             typing = truth.typing.get((name, conversation, "typing None"), 0) > self.scene.now_ms
             for look in coda.looks(account, policy, self._simulation.clock.wall_ms()):

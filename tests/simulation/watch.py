@@ -121,7 +121,7 @@ class Watcher(Witness):
     def crashed(self, key: Any, message: Any) -> None:
         self.scene.faults[f"crash_{key if isinstance(key, str) else key[0]}"] += 1
         self.scene.planned_failures += 1
-        self.runs.crashed(key)
+        self.runs.crashed(key, message)
         self.scene.actor_fault(key[1] if isinstance(key, tuple) else "")
         self.calls.crashed(key, message)
         if isinstance(key, tuple) and key[0] == "typing":  # what was told to it comes late

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from actors.scenario_controls import CRASH_ON
 from tests.simulation.scripts import Row
 
 Rule = dict[str, Any]
@@ -119,7 +120,8 @@ def _crash(rng: random.Random, event: dict[str, Any]) -> dict[str, Any]:
     if crash["actor"] in ("reaction", "typing"):
         crash["conversation"] = event["conversation"]
         if rng.random() < 0.6:
-            crash["on"] = rng.choice((event["type"], "answer", "answer"))
+            on = rng.choice((event["type"], "answer", "answer"))
+            crash["on"] = on if on in CRASH_ON else "answer"  # not what no client may send
     elif rng.random() < 0.5:
         del crash["account"]  # any message, not only one that names an account
     crash["times"] = rng.choice((1, 1, 1, 1, 2, 2, 8)) if crash["actor"] != "conversation" else 1
