@@ -34,6 +34,9 @@ def recover(
         if key.account in accounts:
             policy = config.policy(key.account, key.conversation)
             router.runs.adopt_ended(key, outcome, reason, policy, now_ms)
+    for (name, conversation), age_ms in _ages_ms(contents, wall_ms).items():
+        if name in accounts:
+            parts.accounts[name].lanes.used_before(conversation, age_ms, now_ms)
     owners: dict[Place, RunRow] = {}
     for key, row in contents.runs.items():
         if key.account not in accounts:
@@ -65,6 +68,12 @@ def recover(
             if place not in targets:
                 account.lanes.type_stop(place.conversation, place.target, now_ms)
                 router.counters["repaired"] += 1
+
+
+def _ages_ms(contents: Contents, wall_ms: int) -> dict[tuple[str, str], int]:
+    """By account and conversation: how long ago (ms) the last call was made there, at least."""
+    ages = {key[:2]: max(0, wall_ms - ended_ms) for key, (_, _, ended_ms) in contents.ended.items()}
+    return ages | {key[:2]: 0 for key in (*contents.runs, *contents.marks, *contents.typing)}
 
 
 def recover_late(

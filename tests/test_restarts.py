@@ -24,6 +24,7 @@ def times(result: Any) -> list[int]:
 # --- limits ------------------------------------------------------------------------------------------------------------
 
 QUIET = {"typing": {"mode": "never"}}
+GROUP = {"direct": False, "mentioned": True}
 
 
 def plain(t_ms: int, message: str = "m1") -> list[list[Any]]:
@@ -137,3 +138,40 @@ def test_accounts_that_share_a_count_do_not_add_it_up_twice() -> None:
     assert after.total(25_000) == 30
     assert after.total(25_000 + 400_000) < 30
     assert after.total(25_000 + 620_000) == 0
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["account", "conversation", "route"])
+@pytest.mark.parametrize("down_ms", [0, 300])
+def test_a_process_that_comes_back_at_once_spends_no_budget_a_second_time(scope: str, down_ms: int) -> None:
+    limit = {"per_ms": 10_000, "count": 20, "burst": 10}
+    steps: list[list[Any]] = []
+    for number, t_ms in enumerate(range(0, 60_000, 2_000)):
+        steps += [received(t_ms + 5 * each, f"m{number}-{each}") for each in range(6)]
+        steps += [[t_ms + 1_000, {"type": KILL, "down_ms": down_ms}]]
+    config = {"limits": {scope: limit}, "lease": {"adopt_ms": 500}, "typing": {"mode": "never"}}
+    result = play(*steps, config=config, until_ms=600_000)
+    made = times(result)
+    assert len(made) > 30
+    for first, last in zip(made, made[limit["count"] :], strict=False):
+        assert last - first >= limit["per_ms"]
+    assert_nothing_left(result)
+
+
+def test_budgets_that_have_had_the_time_to_fill_are_full_after_a_restart() -> None:
+    limit = {"per_ms": 10_000, "count": 10, "burst": 5}
+    config = {"limits": {"conversation": limit}, **QUIET}
+
+    def first_calls(at_ms: int, conversation: str) -> list[int]:
+        rows = [
+            [at_ms, {"type": "received", "conversation": conversation, "message": f"n{number}", **GROUP}]
+            for number in range(3)
+        ]
+        result = play(*plain(0), [8_000, {"type": "@shutdown", "leave": True}], [9_000, "@boot"], *rows, config=config)
+        return [call.t_ms - at_ms for call in result.world.calls if (call.command.message or "").startswith("n")][:3]
+
+    assert first_calls(9_000, "c") > [0, 0, 0]
+    assert first_calls(9_000, "d") == [0, 0, 0]
+    assert first_calls(30_000, "c") == [0, 0, 0]

@@ -227,6 +227,10 @@ class Lanes:
         """An earlier process has learned this, ``age_ms`` ago."""
         self._pacing.learn(scope, learned, age_ms, now_ms)
 
+    def used_before(self, conversation: str, age_ms: int, now_ms: int) -> None:
+        """An earlier process was at work there until ``age_ms`` ago: its budgets may have been empty then."""
+        self._pacing.used_before(conversation, age_ms, now_ms)
+
     def take_refused(self, now_ms: int) -> Refused:
         """The refused calls of the last ten minutes, if there are new ones, to be kept over a restart."""
         return self._health.take_refused(now_ms)

@@ -175,6 +175,16 @@ class Pacing:
         if not lesson.over(now_ms):
             self._lessons.put(key, lesson, now_ms)
 
+    def used_before(self, conversation: str, age_ms: int, now_ms: int) -> None:
+        """An earlier process was at work here until ``age_ms`` ago, and may have used up every budget then."""
+        for route in set(self._routes.values()):
+            for where, budgets in (("", route.account), (conversation, route.budgets_of(conversation))):
+                for budget in budgets:
+                    key = (budget.name, where, "")
+                    tat_us = (now_ms - age_ms) * 1_000 + budget.slack_us + budget.interval_us
+                    if tat_us > max(self._tats.get(key) or 0, now_ms * 1_000):
+                        self._tats.put(key, tat_us, now_ms)
+
     def spacings(self, now_ms: int) -> dict[ScopeKey, int]:
         """Least distances (ms) in force; O(n) in limited scopes."""
         live = ((key, lesson.spacing_ms(now_ms)) for key, lesson in self._lessons.meaningful(now_ms))

@@ -50,6 +50,37 @@ def test_no_sliding_window_is_overrun_by_callers_that_come_and_go(seed: int) -> 
     assert fullest_window(starts, limit.per_ms) <= limit.count
 
 
+@pytest.mark.parametrize("scope", ["account", "conversation", "route"])
+@pytest.mark.parametrize("seed", range(20))
+def test_no_sliding_window_is_overrun_by_processes_that_die_and_come_back(seed: int, scope: str) -> None:
+    dice = random.Random(seed)
+    count = dice.randint(1, 40)
+    limit = Limit(dice.randint(100, 60_000), count, dice.choice([None, dice.randint(1, count)]))
+    starts: list[int] = []
+    now_ms, lived = 0, 0
+    for life in range(50):
+        pacing = Pacing({scope: limit})
+        if life:
+            pacing.used_before("c", dice.randint(0, now_ms - starts[-1]), now_ms)
+        until_ms = now_ms + dice.randint(1, 3 * limit.per_ms)
+        more = spend_greedily(pacing, until_ms, from_ms=now_ms)
+        lived += bool(more)
+        starts += more
+        now_ms = until_ms + dice.choice([0, 0, dice.randint(0, 3 * limit.per_ms)])
+    assert lived > 25
+    assert fullest_window(starts, limit.per_ms) <= limit.count
+
+
+def test_a_budget_that_an_earlier_process_has_not_used_for_long_enough_is_full() -> None:
+    pacing = Pacing({"account": Limit(1_000, 7, burst=3), "conversation": Limit(1_000, 1)})
+    pacing.used_before("c", 1_000, 5_000)
+    assert not len(pacing)
+    pacing.used_before("c", 300, 5_000)
+    pacing.used_before("c", 900, 5_000)  # an older one takes nothing back
+    assert pacing.check(call(), Rank.TERMINAL, 5_000) == 5_700
+    assert spend_greedily(pacing, 5_700, command=call(conversation="d"), from_ms=5_000) == [5_000]
+
+
 def test_twenty_per_minute_delivers_sixty_calls_within_three_minutes() -> None:
     starts = spend_greedily(Pacing({"conversation": Limit(60_000, 20, burst=1)}), 181_000)
     assert len(starts) >= 60

@@ -46,6 +46,8 @@ class Watcher(Witness):
         self._late = False
         """The event that is sent is one of no open run."""
         self._config: Any = None
+        self._stopped_before: set[str] = set()
+        """The accounts that were stopped before the reload that is being carried out."""
         self._simulation: Simulation
         self.scene: Scene
         self.calls: CallWatch
@@ -197,14 +199,17 @@ class Watcher(Witness):
             case "@shutdown" | "@reload":
                 scene.host_fault()
                 scene.truth.forget_calls_counted(scene.now_ms)
+                if control.name == "@reload":  # what is stopped while it is carried out stays so
+                    self._stopped_before, scene.stopped = scene.stopped, set()
             case "@suspend":
                 scene.asleep(control.args["ms"])
 
     def stepped(self, step: Step) -> None:
         if isinstance(step.what, Control) and step.what.name == "@reload":
-            if self._simulation.config is not self._config:  # else it was refused
+            if self._simulation.config is self._config:  # it was refused
+                self.scene.stopped |= self._stopped_before
+            else:
                 self._configured()
-                self.scene.stopped.clear()
                 self.scene.truth.manners.renewed()
         self.runs.judge()
         if self.scene.now_ms >= self._look_ms and self.rest.look():
