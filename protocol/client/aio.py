@@ -68,7 +68,9 @@ class AsyncClient(RunMaker):
         self._closed = False
         if follow:
             self._core.follow()
-        self._link = self._open_link(self._begin, self._take, self._heard, self._lost, self.keeper.beat)
+        self._link = self._open_link(
+            self._begin, self._take, self._heard, self._lost, self.keeper.beat, lambda: self._core.welcome is not None
+        )
 
     async def __aenter__(self) -> Self:
         self.open()

@@ -8,7 +8,7 @@ from typing import Any
 
 from protocol.client.aio_link import AsyncLink
 from protocol.client.execution import Callbacks, CallOutcome, is_async
-from protocol.client.executor import IDLE_S, Talk
+from protocol.client.executor import CALLS_MAX, IDLE_S, LONGEST_S, Talk
 from protocol.events import Call, Hello, Reply, Subscribe
 
 __all__ = ["AsyncExecutor"]
@@ -24,7 +24,14 @@ class AsyncExecutor:
         self._talk = Talk(hello, wanted)
         self._ready = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._link = open_link(self._talk.begin, lambda _: self._talk.take(), self._heard, self._lost, lambda: IDLE_S)
+        self._link = open_link(
+            self._talk.begin,
+            lambda _: self._talk.take(),
+            self._heard,
+            self._lost,
+            lambda: IDLE_S,
+            lambda: self._talk.ready,
+        )
         self._link.start()
 
     async def wait_ready(self, timeout_s: float = 5.0) -> None:
@@ -52,6 +59,8 @@ class AsyncExecutor:
         if self._talk.ready:
             self._ready.set()
         if handed is not None:
+            if len(self._tasks) >= CALLS_MAX:
+                raise ConnectionError(f"more than {CALLS_MAX} calls wait")
             task = asyncio.get_running_loop().create_task(self._make(*handed))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -67,7 +76,7 @@ class AsyncExecutor:
         if function is None:
             return CallOutcome("bad_request", detail=f"there is no function for {call.op}")
         try:
-            async with asyncio.timeout(call.deadline_ms / 1_000):
+            async with asyncio.timeout(min(call.deadline_ms / 1_000, LONGEST_S)):
                 if is_async(function):
                     running: Any = function(call)
                     return await running

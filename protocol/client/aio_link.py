@@ -6,6 +6,7 @@ Nothing here holds the loop for long: bytes are read and written in small pieces
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 import time
@@ -15,6 +16,8 @@ from protocol.client import link
 from protocol.client.link import CONNECT_S, PING, Address
 from protocol.codec import ReplyDecoder
 from protocol.events import Reply
+
+log = logging.getLogger("livesign.client")
 
 READ_BYTES = 4_096
 WRITE_BYTES = 16_384
@@ -33,6 +36,7 @@ class AsyncLink:
         heard: Callable[[Reply], None],
         lost: Callable[[str], bool],
         tick: Callable[[], float],
+        good: Callable[[], bool],
     ) -> None:
         self._address = address
         self._tls = tls
@@ -42,6 +46,7 @@ class AsyncLink:
         self._heard = heard
         self._lost = lost
         self._tick = tick
+        self._good = good
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         """There may be something to send, or the reader has ended."""
@@ -78,12 +83,15 @@ class AsyncLink:
         first_s, max_s = self._backoff_s
         pause_s = first_s
         while True:
+            began_s = time.monotonic()
             try:
                 async with asyncio.timeout(CONNECT_S):
                     reader, writer = await self._connect()
                 await self._talk(reader, writer)
-            except (OSError, EOFError) as error:
-                if self._lost(link.reason(self._address, error)):
+            except Exception as error:
+                if not isinstance(error, OSError | EOFError | UnicodeError):  # a fault of ours must not end the client
+                    log.exception("the connection to livesign has failed")
+                if self._lost(link.reason(self._address, error)) and time.monotonic() - began_s >= max_s:
                     pause_s = first_s
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, max_s)
@@ -112,7 +120,7 @@ class AsyncLink:
                 reading.exception()  # told by _write, or of no interest any more
 
     async def _write(self, writer: asyncio.StreamWriter, reading: asyncio.Task[None]) -> None:
-        pinged_at = time.monotonic()
+        began_at = pinged_at = time.monotonic()
         while not reading.done():
             self._news.clear()
             while data := self._take(WRITE_BYTES):
@@ -129,6 +137,8 @@ class AsyncLink:
             now = time.monotonic()
             if now - self._heard_at > link.SILENCE_S:
                 raise ConnectionError(f"livesign has said nothing for {link.SILENCE_S:g} s")
+            if now - began_at > link.SILENCE_S and not self._good():
+                raise ConnectionError(f"no welcome within {link.SILENCE_S:g} s")
             if now - pinged_at >= link.PING_S:
                 pinged_at = now
                 writer.write(PING)

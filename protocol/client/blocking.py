@@ -66,7 +66,9 @@ class Client(RunMaker):
         self._hello = Hello(client=name, token=token, role="execute")
         if follow:
             self._core.follow()
-        self._link = self._open_link(self._begin, self._take, self._heard, self._lost, self.keeper.beat)
+        self._link = self._open_link(
+            self._begin, self._take, self._heard, self._lost, self.keeper.beat, lambda: self._core.welcome is not None
+        )
         self._link.start()
 
     def __enter__(self) -> Self:

@@ -73,6 +73,8 @@ class Core:
         self._subscriptions: list[tuple[Subscribe, OnState]] = []
         self._first = bytearray()
         """What goes out before the events that wait."""
+        self._anew = False
+        """The subscriptions are to be sent again, for states were lost."""
         self._follows = False
         self._followed: WeakValueDictionary[tuple[str, str], Followed] = WeakValueDictionary()
         self._of_handle: WeakKeyDictionary[RunHandle, Followed] = WeakKeyDictionary()
@@ -115,6 +117,7 @@ class Core:
     def begin(self) -> bytes:
         """There is a new connection; what is said first."""
         self.welcome = None
+        self._anew = False
         self._first.clear()
         self.outbox.begin_again()
         return self.hello
@@ -123,6 +126,9 @@ class Core:
         """What to send next, about ``max_bytes``; nothing before the welcome."""
         if self.welcome is None:
             return b""
+        if self._anew:
+            self._anew = False
+            self._subscribe_all()
         if self._first:
             first = bytes(self._first)
             self._first.clear()
@@ -151,7 +157,7 @@ class Core:
                     followed.take(reply)
             case Gap():
                 log.warning("%d states were lost, because they were not read in time", reply.dropped)
-                self._subscribe_all()
+                self._anew = True  # once, however many are told
             case StatsReply():
                 self.counters = reply.counters
             case Closing():
@@ -160,6 +166,8 @@ class Core:
                 pass
 
     def _welcomed(self, welcome: Welcome) -> None:
+        if self.welcome is not None:
+            return
         self.welcome = welcome
         self.last_error = None
         self._subscribe_all()

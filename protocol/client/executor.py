@@ -27,6 +27,10 @@ __all__ = ["Executor", "result_of"]
 log = logging.getLogger("livesign.client")
 
 IDLE_S = 60.0
+CALLS_MAX = 10_000
+"""So many calls may wait: no livesign hands over so many."""
+LONGEST_S = 86_400.0
+"""A deadline is taken as no longer."""
 _SUBSCRIBED = "calls"
 """Id of the event that asks for calls."""
 
@@ -113,7 +117,9 @@ class Executor:
         self._changed = threading.Condition()
         self._talk = Talk(hello, wanted)
         self._workers = Workers(workers, "livesign-calls")
-        self._link = open_link(self._begin, self._take, self._heard, self._lost, lambda: IDLE_S)
+        self._link = open_link(
+            self._begin, self._take, self._heard, self._lost, lambda: IDLE_S, lambda: self._talk.ready
+        )
         self._link.start()
 
     def wait_ready(self, timeout_s: float = 5.0) -> None:
@@ -149,7 +155,9 @@ class Executor:
                 self._changed.notify_all()
         if handed is not None:
             call, connection = handed
-            deadline_s = time.monotonic() + call.deadline_ms / 1_000
+            deadline_s = time.monotonic() + min(call.deadline_ms / 1_000, LONGEST_S)
+            if self._workers.waiting >= CALLS_MAX:
+                raise ConnectionError(f"more than {CALLS_MAX} calls wait")
             self._workers.submit(partial(self._make, call, connection, deadline_s))
 
     # --- the workers' threads ----------------------------------------------------------------------------------

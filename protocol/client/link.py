@@ -1,13 +1,16 @@
 """The thread that holds a client's connection: connect, talk, notice that it is lost, connect again.
 
 - After each connect: what `Link` is given to begin with (hello), then whatever the client gives. Between two tries the
-  pause doubles, up to a limit, with some chance in it so that many clients do not come back at the same moment.
-- A ping every 10 s; 20 s without a byte count as a lost connection.
+  pause doubles, up to a limit, with some chance in it so that many clients do not come back at the same moment. Only a
+  connection that has lasted makes it short again: a server that lets us in and closes is not stormed.
+- A ping every 10 s; 20 s without a byte, or without a good answer to the hello, count as a lost connection.
+- The server may be anything: whatever it says, the client can be closed, sends in between, and holds no more than a reply.
 - One thread does both directions, by a selector: a TLS connection must not be used by two at a time.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import selectors
 import socket
@@ -19,10 +22,14 @@ from collections.abc import Callable
 from protocol.codec import ReplyDecoder, encode
 from protocol.events import Ping, Reply
 
+log = logging.getLogger("livesign.client")
+
 PING_S = 10.0
 SILENCE_S = 20.0
 CONNECT_S = 5.0
 PIECE_BYTES = 65_536
+PIECES = 16
+"""Read in one go."""
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 PING = encode(Ping())
 
@@ -33,7 +40,8 @@ Address = str | tuple[str, int]
 class Link:
     """``begin`` is called for each new connection and gives the first bytes, ``take`` gives the next, ``heard`` gets each
     reply (it may raise ConnectionError to end the connection), ``lost`` the reason, and returns whether it had been a good
-    one. ``tick`` is called now and then while there is a connection, at the latest after the seconds it returned.
+    one. ``tick`` is called now and then while there is a connection, at the latest after the seconds it returned. ``good``
+    says whether the server has let us in.
     """
 
     def __init__(
@@ -46,6 +54,7 @@ class Link:
         heard: Callable[[Reply], None],
         lost: Callable[[str], bool],
         tick: Callable[[], float],
+        good: Callable[[], bool],
     ) -> None:
         self._address = address
         self._tls = tls
@@ -55,6 +64,7 @@ class Link:
         self._heard = heard
         self._lost = lost
         self._tick = tick
+        self._good = good
         self._stop = threading.Event()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -87,11 +97,14 @@ class Link:
         pause_s = first_s
         with self._wake_in, self._wake_out:
             while not self.stopping:
+                began_s = time.monotonic()
                 try:
                     with self._connect() as sock:
                         self._talk(sock)
-                except OSError as error:
-                    if self._lost(reason(self._address, error)):
+                except Exception as error:
+                    if not isinstance(error, OSError | UnicodeError):  # a fault of ours must not end the client
+                        log.exception("the connection to livesign has failed")
+                    if self._lost(reason(self._address, error)) and time.monotonic() - began_s >= max_s:
                         pause_s = first_s
                 self._stop.wait(pause_s * random.uniform(0.5, 1.0))
                 pause_s = min(2 * pause_s, max_s)
@@ -119,7 +132,7 @@ class Link:
         sock.setblocking(False)
         decoder = ReplyDecoder()
         unsent = bytearray(self._begin())
-        heard_at = pinged_at = time.monotonic()
+        began_at = heard_at = pinged_at = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(self._wake_in, selectors.EVENT_READ)
             selector.register(sock, selectors.EVENT_READ)
@@ -127,7 +140,8 @@ class Link:
                 if len(unsent) < PIECE_BYTES:
                     unsent += self._take(PIECE_BYTES)
                 selector.modify(sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if unsent else 0))
-                selector.select(max(0.0, min(self._tick(), pinged_at + PING_S - time.monotonic())))
+                wait_s = min(self._tick(), pinged_at + PING_S - time.monotonic())
+                selector.select(0.0 if _decrypted(sock) else max(0.0, wait_s))
                 self._drain_wake()
                 if self._read(sock, decoder):
                     heard_at = time.monotonic()
@@ -136,6 +150,8 @@ class Link:
                 now = time.monotonic()
                 if now - heard_at > SILENCE_S:
                     raise ConnectionError(f"livesign has said nothing for {SILENCE_S:g} s")
+                if now - began_at > SILENCE_S and not self._good():
+                    raise ConnectionError(f"no welcome within {SILENCE_S:g} s")
                 if now - pinged_at >= PING_S:
                     pinged_at = now
                     unsent += PING
@@ -147,21 +163,25 @@ class Link:
             pass
 
     def _read(self, sock: socket.socket, decoder: ReplyDecoder) -> bool:
-        """Whether anything came."""
-        came = False
-        while True:
+        """Whether anything came. Not all of what a server says without end: there is something else to do."""
+        for number in range(PIECES):
             try:
                 data = sock.recv(PIECE_BYTES)
             except _NOT_NOW:
-                return came
+                return number > 0
             if not data:
                 raise ConnectionError("livesign closed the connection")
-            came = True
             for item in decoder.feed(data):
                 if isinstance(item, Reply):
                     self._heard(item)
                 elif item.fatal:
                     raise ConnectionError(f"what answers is no livesign: {item.detail}")
+        return True
+
+
+def _decrypted(sock: socket.socket) -> bool:
+    """Whether decrypted bytes wait, which no selector would see."""
+    return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
 
 def reason(address: Address, error: Exception) -> str:

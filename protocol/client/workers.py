@@ -24,6 +24,11 @@ class Workers:
         self._idle = 0
         self._closed = False
 
+    @property
+    def waiting(self) -> int:
+        """Jobs that no thread has begun."""
+        return self._jobs.qsize()
+
     def submit(self, job: Callable[[], object]) -> None:
         """Have ``job`` called by one of the threads; those before it go first."""
         with self._lock:

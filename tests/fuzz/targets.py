@@ -13,10 +13,14 @@ from actors.platforms.registry import PLATFORMS, adapter
 from actors.platforms.spec import HttpAdapter, Response
 from actors.presence.terms import TYPING_OPS, Command, Op, Outcome
 from actors.scenario import ScenarioError, read
-from protocol.codec import MAX_EVENT_BYTES, Decoder, ReplyDecoder
+from protocol.client.core import Core
+from protocol.client.executor import Talk
+from protocol.codec import MAX_EVENT_BYTES, Decoder, ReplyDecoder, encode
 from protocol.errors import DecodeError
+from protocol.events import Done, Hello, Subscribe, Thinking
 
 ADAPTERS: Final[tuple[HttpAdapter, ...]] = tuple(adapter(name) for name in PLATFORMS)
+_SENT: Final = (Thinking(id="1", conversation="c", message="m"), Done(id="2", conversation="c", message="m"))
 STATUSES: Final = (200, 204, 400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 999)
 
 
@@ -43,6 +47,27 @@ def events(data: bytes) -> None:
 def replies(data: bytes) -> None:
     """What a client hears from a server that may be anything."""
     _fed(ReplyDecoder(), data, 64)
+
+
+def client(data: bytes) -> None:
+    """What a client and an executor make of what they hear."""
+    core, talk = Core(Hello(client="c"), 4), Talk(Hello(client="c", role="execute"), Subscribe(what="calls"))
+    core.follow()
+    most = sum(len(encode(core_event)) + 64 for core_event in _SENT) + 256
+    for event in _SENT:
+        core.add(event)
+    for side in (core, talk):
+        side.begin()
+        for item in ReplyDecoder().feed(data):
+            if isinstance(item, DecodeError):
+                continue
+            try:
+                side.heard(item)
+            except ConnectionError as error:
+                side.lost(str(error))
+                side.begin()
+    assert len(core.take(1_000_000)) <= most
+    assert len(core.outbox) <= len(_SENT)
 
 
 def config(data: bytes) -> None:
@@ -84,5 +109,5 @@ def answers(data: bytes) -> None:
 
 
 TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
-    target.__name__: target for target in (events, replies, config, scenario, answers)
+    target.__name__: target for target in (events, replies, client, config, scenario, answers)
 }
