@@ -252,7 +252,8 @@ class MarkLane:
     def _was_refused(self, wish: Wish, command: Command, kind: OutcomeKind, called: bool) -> None:
         emoji = command.emoji
         wish.settle_call()
-        self._keys.pop((command.op, emoji), None)
+        if called:  # else the key may be that of an earlier try, of which nobody knows how it ended
+            self._keys.pop((command.op, emoji), None)
         if emoji is None:
             wish.unremovable = kind
             self._forget_all()

@@ -53,6 +53,11 @@ class Stand:
         self.reports += self.lane.end(Outcome(kind, handle=handle, scope=scope), self.now_ms)
         return self
 
+    def refuse(self, kind: OutcomeKind) -> Stand:
+        """End the call that was begun without having asked the platform."""
+        self.reports += self.lane.end(Outcome(kind), self.now_ms, called=False)
+        return self
+
     def call(self, *kinds: OutcomeKind) -> Stand:
         """Make the next calls, with these outcomes."""
         for kind in kinds:

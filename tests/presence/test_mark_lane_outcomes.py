@@ -207,6 +207,14 @@ def test_an_unknown_outcome_is_followed_by_the_same_call_once_with_the_same_key(
     assert stand.results == [("A", UNKNOWN)]
 
 
+def test_a_mark_in_doubt_whose_next_try_is_not_let_through_is_sought_under_its_own_key() -> None:
+    """A platform that knows keys answers with the mark that it has, and makes no second one."""
+    stand = Stand(needs_handle=True).show("A", rank=TERMINAL).call(UNKNOWN).begin().refuse(BAD).show(rank=TERMINAL)
+    stand.begin().end(handle="7").settle()
+    assert stand.calls == ["set A"] * 3 + ["remove A@7"]
+    assert len(set(stand.keys[:3])) == 1
+
+
 def test_an_unknown_removal_is_repeated_before_any_other() -> None:
     stand = Stand().on("A").show("B").begin().show("D", rank=TERMINAL).end()
     stand.call(OK, UNKNOWN).call(UNKNOWN)

@@ -17,6 +17,7 @@ from actors.presence.terms import TYPING_OPS, Op, Outcome, OutcomeKind, Rank, Ty
 from actors.scripted_platform import CallRecord
 from tests.simulation.life import Life
 from tests.simulation.manners import REMEMBERED_MS
+from tests.simulation.order_watch import OrderWatch
 from tests.simulation.scene import PROMPT_MS, TROUBLE_MS, Scene, typing_place
 from tests.simulation.truth import Place
 from tests.simulation.wish import Wish
@@ -42,13 +43,14 @@ class CallWatch:
         self.touched: dict[Place, int] = {}
         """When the marks of a message were changed for another reason than its run."""
         self._booted_ms = 0
+        self._sought: set[tuple[Place, str | None]] = set()
+        """Marks that were set once more only to take them off."""
         self._wishes: dict[Place, Wish] = {}
+        self._order = OrderWatch(scene, self._wishes)
         self._refused_ms: dict[tuple[str, str, str], int] = {}
         """(account, conversation, emoji): when the platform has refused it there."""
         self._in_doubt: dict[Place, str | None] = {}
         """The mark that was to be set last, where nobody knows how that call has ended."""
-        self._urgent: dict[str, dict[Place, int]] = defaultdict(dict)
-        """Marks of ends that were told and not called for yet, since when."""
         self.unsure: set[tuple[str, str]] = set()
         """Conversations where what was told about typing was lost in a crash: it ends with its TTL."""
 
@@ -58,7 +60,7 @@ class CallWatch:
         self._wishes.clear()
         self._refused_ms.clear()
         self._in_doubt.clear()
-        self._urgent.clear()
+        self._order.forget()
         self.scopes.clear()
 
     # --- what is told to the account's actor ----------------------------------------------------------------
@@ -70,9 +72,7 @@ class CallWatch:
             wish = self._wishes[place] = Wish(message.chain, message.rank, self.scene.awake_ms)
             if before is not None:
                 wish.follow(before, self.scene.truth.marks.get(place, ()))
-            self._urgent[account].pop(place, None)
-            if message.rank is Rank.TERMINAL and message.chain:
-                self._urgent[account][place] = self.scene.awake_ms
+            self._order.told(place, wish)
         elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
             self._wishes[typing_place(account, message)] = Wish(
                 type(message).__name__, Rank.TYPING, self.scene.awake_ms
@@ -84,7 +84,7 @@ class CallWatch:
         account = key[1] if isinstance(key, tuple) else ""
         if isinstance(message, ShowMark):  # it is told again, but when?
             self._wishes.pop((account, message.conversation, message.message), None)
-            self._urgent[account].clear()
+            self._order.forget(account)
         elif isinstance(message, TypeStart | TypeStop | TypeWithdraw):
             self._wishes.pop(typing_place(account, message), None)
         if isinstance(message, CallEnded):
@@ -106,7 +106,7 @@ class CallWatch:
             self.wanted_ms[typing_place(account, command)] = scene.now_ms
         if scene.lag_ms:  # what it was made for may have changed while it waited for the ledger
             return
-        self._check_order(record)
+        self._order.called(record)
         if command.op in TYPING_OPS:
             self._typing_called(record)
             return
@@ -118,33 +118,11 @@ class CallWatch:
         if life is not None and life.ended_ms is not None:
             self._check_after_the_end(record, place, life)
 
-    def _check_order(self, record: CallRecord) -> None:
-        """Where nothing but the account's limit makes calls wait, those for ends go first."""
-        scene, account, command = self.scene, record.account, record.command
-        urgent = self._urgent[account]
-        place = (account, command.conversation, command.message)
-        since_ms = urgent.pop(place, None)
-        held = scene.truth.accounts[account]
-        if since_ms is not None or not urgent or not scene.never_failed(account) or set(held.limits) - {"account"}:
-            return
-        if command.op in TYPING_OPS or (command.op is Op.SET and self._is_phase(place)):
-            waits = [other for other, told_ms in urgent.items() if told_ms < scene.awake_ms and self._is_free(other)]
-            if waits:
-                scene.problem(f"{command.op} in {place} goes before the end of {waits[0]}")
-
-    def _is_phase(self, place: Place) -> bool:
-        life = self.scene.owner(place)
-        return life is not None and life.ended_ms is None
-
-    def _is_free(self, place: Place) -> bool:
-        """Whether a call could be made: the mark is not there, and none is under way in this conversation."""
-        wish = self._wishes.get(place)
-        met = wish is not None and bool(wish.what) and wish.what[0] in self.scene.truth.marks.get(place, {})
-        return not met and not self.scene.truth.flying_in(place[0], place[1])
-
     def _check_wish(self, record: CallRecord, place: Place, wish: Wish) -> None:
         scene, command = self.scene, record.command
         by_handle = scene.truth.accounts[record.account].spec.rules.removal_needs_handle
+        if command.op is Op.SET:
+            (self._sought.discard if command.emoji in wish.what else self._sought.add)((place, command.emoji))
         if command.op is Op.SET and not by_handle:
             self._check_set(record, place, wish)
         elif command.op is Op.CLEAR and wish.what:
@@ -200,7 +178,13 @@ class CallWatch:
         hold_ms = status.done_hold_ms if life.outcome == "done" else status.error_hold_ms
         shown_ms = scene.truth.was_set.get((place, first))
         leaves = command.op is Op.CLEAR or (command.op is Op.REMOVE and command.emoji == first)
-        if leaves and shown_ms is not None and shown_ms >= life.ended_ms and scene.now_ms < shown_ms + hold_ms:
+        if (
+            (place, first) not in self._sought
+            and leaves
+            and shown_ms is not None
+            and shown_ms >= life.ended_ms
+            and scene.now_ms < shown_ms + hold_ms
+        ):
             if place not in scene.truth.left:
                 scene.problem(f"{first} on {command.message} was held for {scene.now_ms - shown_ms} ms only")
 

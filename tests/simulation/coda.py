@@ -67,11 +67,11 @@ def looks(account: Account, policy: Policy, wall_ms: int) -> Iterator[Look]:
         if shown(state):
             yield Look(t_ms, state, was=(status.emoji[state][0], since_ms))
     if status.quiet_minutes is None:
-        yield from _marks(status, ack, shown)
+        yield from _marks(account, status, ack, shown)
     yield from _typing(account, policy)
 
 
-def _marks(status: StatusSettings, ack: bool, shown: Callable[[str], bool]) -> Iterator[Look]:
+def _marks(account: Account, status: StatusSettings, ack: bool, shown: Callable[[str], bool]) -> Iterator[Look]:
     """What shows at each moment: the ack, then the last state that is presented; after the end as it is settled."""
 
     def mark(t_ms: int, what: str, *states: str) -> Look:
@@ -90,7 +90,7 @@ def _marks(status: StatusSettings, ack: bool, shown: Callable[[str], bool]) -> I
     for t_ms in (38_500, 55_500):
         states = working(t_ms, _AGAIN_MS)
         yield mark(t_ms, "the phase" if states[0] == "thinking" else "the stall", *states)
-    if status.min_change_ms <= 1_000:
+    if status.min_change_ms <= 1_000 and not account.limits:  # else there is too little time for it
         yield mark(58_500, "the phase after a stall", *working(58_500, _BACK_MS))
     kept = {"clear": None, "keep": "done", "restore": "ack"}[status.settle]
     if kept == "done" and shown("done"):

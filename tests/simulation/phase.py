@@ -16,11 +16,16 @@ GOES_ON = (
 )  # fmt: skip
 
 
+CLOSE_MS = 200
+"""So soon after a stall it may have been lost in a crash."""
+
+
 class Phase:
     """One run's state, its open tool spans, and since when it makes no progress."""
 
     def __init__(self, status: StatusSettings, now_ms: int) -> None:
         self._status = status
+        self._stalls = (("stall_hard", status.stall_hard_ms), ("stall_soft", status.stall_soft_ms))
         self._state = ""
         """Empty before the first event."""
         self._before = "thinking"
@@ -29,6 +34,8 @@ class Phase:
         self._since_ms = now_ms
         self._still = True
         """Nothing stalls until the next phase."""
+        self._stalled: str | None = None
+        """The stall that showed when its actor was restarted."""
         self.known = True
         """Whether what shows can be told from the events: not after a restore, or in another process."""
         self.shown: str | None = None
@@ -44,6 +51,7 @@ class Phase:
         if state is None:
             return
         self._since_ms = now_ms
+        self._stalled = None
         if isinstance(event, events.Sent) and event.final and event.ok:
             self._still = True
         elif not isinstance(event, GOES_ON) or not self._state:
@@ -102,12 +110,24 @@ class Phase:
 
     def mark(self, now_ms: int, slack_ms: int) -> tuple[bool, str | None]:
         """Whether it is certain what shows now, and the state whose mark that is (None: the ack, or nothing)."""
-        stalls = (("stall_hard", self._status.stall_hard_ms), ("stall_soft", self._status.stall_soft_ms))
         quiet_ms = now_ms - self._since_ms
-        if not self.known or quiet_ms < slack_ms or any(ms and 0 <= quiet_ms - ms < slack_ms for _, ms in stalls):
+        if not self.known or quiet_ms < slack_ms or self._about_to_stall(quiet_ms, slack_ms):
             return False, None
-        if self._state and not self._still and self._state not in ("waiting", "waiting_user"):
-            for state, ms in stalls:
-                if 0 < ms <= quiet_ms and self._presented(state):
-                    return True, state
-        return True, self.shown
+        return True, self._stall(quiet_ms) or self._stalled or self.shown
+
+    def restarted(self, now_ms: int) -> None:
+        """Its actor has failed: the stall clocks begin anew, and what shows stays."""
+        quiet_ms = now_ms - self._since_ms
+        if self._about_to_stall(quiet_ms, CLOSE_MS):
+            self.known = False
+        self._stalled = self._stall(quiet_ms) or self._stalled
+        self._since_ms = now_ms
+
+    def _about_to_stall(self, quiet_ms: int, slack_ms: int) -> bool:
+        """Whether it has just stalled, if it has."""
+        return any(ms and 0 <= quiet_ms - ms < slack_ms for _, ms in self._stalls)
+
+    def _stall(self, quiet_ms: int) -> str | None:
+        if not self._state or self._still or self._state in ("waiting", "waiting_user"):
+            return None
+        return next((state for state, ms in self._stalls if 0 < ms <= quiet_ms and self._presented(state)), None)

@@ -210,7 +210,10 @@ class RunWatch:
         before = self.scene.owner((event.account or "", event.conversation or "", event.message))
         result = self.scene.lives.acknowledged(event, taken.client, taken.at_ms)
         life = self.scene.lives.open.get(self.scene.lives.key_of(event))
-        if life is not None and isinstance(event, PHASES) and not life.spans:
+        clear = isinstance(event, PHASES) and not isinstance(
+            event, events.Compacting
+        )  # which comes back to the one before
+        if life is not None and clear and not life.spans:
             self._calls.lost.discard((life.key.account, life.key.conversation, life.message))
         self._note_kept(event, before, taken.at_ms)
         return result

@@ -126,6 +126,9 @@ class Watcher(Witness):
         self.runs.crashed(key, message)
         self.scene.actor_fault(key[1] if isinstance(key, tuple) else "")
         self.calls.crashed(key, message)
+        if isinstance(key, tuple) and key[0] in ("reaction", "conversation"):
+            for life in self.scene.lives.in_conversation(key[1], key[2]):
+                life.phase.restarted(self.scene.awake_ms)
         if isinstance(key, tuple) and key[0] == "typing":  # what was told to it comes late
             self.scene.truth.manners.happened(key[1], key[2], self.scene.now_ms + TROUBLE_MS)
         told = self._from_client(message) if key == ROUTER else None
