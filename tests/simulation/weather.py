@@ -73,6 +73,10 @@ def _windows(rng: random.Random, base: Rule, busy_ms: list[int], badness: float)
         outcome = rng.choice(("transient", "hang", "transient"))
         rule = {**base, "from_ms": from_ms, "until_ms": until_ms, "outcome": outcome}
         found.append({**rule, "applied": True} if outcome == "hang" and rng.random() < 0.5 else rule)
+    if rng.random() < 0.5 * badness:  # only typing fails, for long enough to be given up
+        from_ms = rng.choice(busy_ms)
+        until_ms = min(storm_ms, from_ms + rng.choice((20_000, 90_000)))
+        found.append({**base, "op": "typing_start", "from_ms": from_ms, "until_ms": until_ms, "outcome": "transient"})
     if rng.random() < 0.8 * badness:  # a flood: answers that overlap name different times
         from_ms = rng.choice(busy_ms)
         flood = {**base, "from_ms": from_ms, "until_ms": min(storm_ms, from_ms + 4_000), "outcome": "rate_limited"}
