@@ -175,13 +175,13 @@ class Talk:
     def _end(self, who: dict[str, Any]) -> None:
         rng = self._rng
         kind = rng.choices(
-            ("done", "error", "cancelled", "silent", "clear", "sent", "nothing"), (55, 12, 9, 5, 5, 8, 6)
+            ("done", "error", "cancelled", "silent", "clear", "sent", "nothing"), (51, 12, 9, 5, 5, 12, 6)
         )[0]
         if kind == "sent":
             self._say({"type": "sending", "final": True, **who})
             self._t_ms += rng.choice((50, 900))
             self._say({"type": "sent", "final": True, **who})
-            if rng.random() < 0.7:
+            if rng.random() < 0.5:
                 self._say({"type": "done", **who}, rng.choice((100, 3_000)))
         elif kind != "nothing":
             self._say({"type": kind, **who})

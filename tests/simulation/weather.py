@@ -113,6 +113,9 @@ def steps(
         found.append([lost_ms, "@client_lost", client])
         if rng.random() < 0.6:
             found.append([lost_ms + rng.choice((200, 8_000, 29_000, 60_000)), "@connect", client])
+    posted = [row for row in busy if row[1]["type"] == "sent" and row[1].get("final")]
+    for t_ms, _, client in rng.sample(posted, round(len(posted) * 0.5 * badness)):  # who has answered may well be gone
+        found.append([t_ms + rng.choice((10, 1_000)), "@client_lost", client])
     for name, chance in (("kill", 3.4), ("suspend", 3.8), ("jump", 3.4), ("shutdown", 3.8), ("leave", 3.6)):
         for _ in range(int(rng.random() * (1 + chance * badness))):
             found += _host(rng, name, rng.choice(busy)[0])
