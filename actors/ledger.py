@@ -1,9 +1,9 @@
 """What is on the platforms now, kept where a crash cannot take it: a port and its memory twin.
 
-Rows: open runs, marks (written before the call that makes them, settled after it), typing that may be on, ended
-runs, and what limits have taught. Whoever starts on a ledger with rows cleans up after the one before
-(`actors.recovery`). A row is dropped as soon as nothing of ours is left to take back: a final mark that stays leaves the
-ledger once it is confirmed.
+Rows: open runs, marks (written before the call that makes them, settled after it), what is to show in the end on messages
+where that is not reached yet, typing that may be on, ended runs, and what limits have taught. Whoever starts on a ledger
+with rows cleans up after the one before (`actors.recovery`). A row is dropped as soon as nothing of ours is left to do: a
+final mark that stays leaves the ledger once it is confirmed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import NamedTuple, Protocol
 
 from actors.presence.breaker import Refused
 from actors.presence.lesson import Learned
+from actors.presence.marks import Mark
 from actors.presence.pacing import ScopeKey
+from actors.presence.policy import Chain
 from actors.presence.terms import Command, Op, RunInfo, RunKey
 
 ENDED_MAX = 100_000
@@ -80,8 +82,10 @@ class Contents:
     """Everything a ledger holds."""
 
     runs: dict[RunKey, RunRow] = field(default_factory=dict)
-    marks: dict[Place, dict[str, str | None]] = field(default_factory=dict)
-    """Marks that are, or may be, on a message: emoji to handle."""
+    marks: dict[Place, dict[str, Mark]] = field(default_factory=dict)
+    """Marks that are, or may be, on a message."""
+    rests: dict[Place, Chain] = field(default_factory=dict)
+    """What is to show in the end on a message whose run has ended, and does not yet for certain."""
     typing: set[Place] = field(default_factory=set)
     ended: dict[RunKey, tuple[str, str | None, int]] = field(default_factory=dict)
     """Outcome, reason and wall clock (ms) of ended runs."""
@@ -93,14 +97,15 @@ class Contents:
 
     @property
     def rows(self) -> int:
-        """Rows that stand for something still to be taken back."""
-        return len(self.runs) + len(self.marks) + len(self.typing)
+        """Rows that stand for something still to be done."""
+        return len(self.runs) + len(self.marks) + len(self.rests) + len(self.typing)
 
     def copy(self) -> Contents:
         """What is told later does not change it."""
         return Contents(
             dict(self.runs),
             {place: dict(marks) for place, marks in self.marks.items()},
+            dict(self.rests),
             set(self.typing),
             dict(self.ended),
             {session: dict(ids) for session, ids in self.used.items()},
@@ -131,8 +136,11 @@ class Ledger(Protocol):
 
     def ended(self, key: RunKey, outcome: str, reason: str | None, wall_ms: int) -> None: ...
 
-    def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
+    def marks(self, place: Place, marks: Mapping[str, Mark]) -> None:
         """These marks are, or may be, on the message; none: the row is dropped."""
+
+    def rest(self, place: Place, chain: Chain) -> None:
+        """This is to show in the end on the message, and may stay; nothing: what shows is to go, or all is done."""
 
     def typing(self, place: Place, on: bool) -> None: ...
 
@@ -172,6 +180,7 @@ class MemoryLedger:
         return Contents(
             dict(held.runs),
             {place: dict(marks) for place, marks in held.marks.items()},
+            dict(held.rests),
             set(held.typing),
             held.ended,
             held.used,
@@ -188,11 +197,17 @@ class MemoryLedger:
         if len(self._contents.ended) > ENDED_MAX:
             self._forget_ended(next(iter(self._contents.ended)))
 
-    def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
+    def marks(self, place: Place, marks: Mapping[str, Mark]) -> None:
         if marks:
             self._contents.marks[place] = dict(marks)
         else:
             self._contents.marks.pop(place, None)
+
+    def rest(self, place: Place, chain: Chain) -> None:
+        if chain:
+            self._contents.rests[place] = chain
+        else:
+            self._contents.rests.pop(place, None)
 
     def typing(self, place: Place, on: bool) -> None:
         if on:
@@ -251,11 +266,10 @@ class AccountLedger:
     ledger: Ledger
     account: str
 
-    def calling(self, command: Command, shown: Mapping[str, str | None] | None) -> None:
+    def calling(self, command: Command, possible: Mapping[str, Mark] | None) -> None:
         """A call is about to be made: from now on its mark, or typing, may be there."""
-        if command.op is Op.SET and command.emoji is not None:
-            place = Place(self.account, command.conversation, command.message)
-            self.ledger.marks(place, {**(shown or {}), command.emoji: None})
+        if command.op is Op.SET and command.message is not None:
+            self.marks(command.conversation, command.message, possible)
         elif command.op is Op.TYPING_START:
             self.ledger.typing(Place(self.account, command.conversation, command.thread), True)
 
@@ -263,9 +277,13 @@ class AccountLedger:
         """Call ``then`` when all that was told before is safe."""
         self.ledger.after_commit(then)
 
-    def marks(self, conversation: str, message: str, shown: Mapping[str, str | None] | None) -> None:
-        """These marks of ours are there, or nothing that we still have to do with."""
-        self.ledger.marks(Place(self.account, conversation, message), shown or {})
+    def marks(self, conversation: str, message: str, possible: Mapping[str, Mark] | None) -> None:
+        """These marks of ours are, or may be, there, or nothing that we still have to do with."""
+        self.ledger.marks(Place(self.account, conversation, message), possible or {})
+
+    def rests(self, conversation: str, message: str) -> None:
+        """What was to show there in the end shows, or cannot be had."""
+        self.ledger.rest(Place(self.account, conversation, message), ())
 
     def learned(self, learned: Mapping[ScopeKey, Learned], wall_ms: int) -> None:
         """Limits have taught this just now."""

@@ -27,6 +27,8 @@ from actors.ledger_file import LedgerFile
 from actors.ledger_folder import LedgerLockedError
 from actors.ledger_tables import Row
 from actors.ledger_writer import Everything, LedgerWriter
+from actors.presence.marks import Mark
+from actors.presence.policy import Chain
 from actors.presence.terms import RunKey
 from actors.runtime.waiting import native_sleep
 
@@ -100,11 +102,17 @@ class SqliteLedger(MemoryLedger):
         self._contents.runs.pop(key, None)
         self._note("runs", key, None)
 
-    def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
+    def marks(self, place: Place, marks: Mapping[str, Mark]) -> None:
         if not marks and place not in self._contents.marks:
             return
         super().marks(place, marks)
         self._note("marks", place, dict(marks) or None)
+
+    def rest(self, place: Place, chain: Chain) -> None:
+        if not chain and place not in self._contents.rests:
+            return
+        super().rest(place, chain)
+        self._note("rests", place, chain or None)
 
     def typing(self, place: Place, on: bool) -> None:
         if on == (place in self._contents.typing):
@@ -261,6 +269,7 @@ def add_missing(held: Contents, found: Contents) -> Contents:
     news = Contents(
         {key: row for key, row in found.runs.items() if key not in held.runs and key not in held.ended},
         _without(found.marks, held.marks),
+        {place: chain for place, chain in found.rests.items() if place not in held.rests},
         found.typing - held.typing,
         {key: row for key, row in found.ended.items() if key not in held.ended and key not in held.runs},
         found.used,
@@ -270,6 +279,7 @@ def add_missing(held: Contents, found: Contents) -> Contents:
     held.runs |= news.runs
     for place, marks in news.marks.items():
         held.marks[place] = marks | held.marks.get(place, {})
+    held.rests |= news.rests
     held.typing |= news.typing
     held.ended = news.ended | held.ended
     for session, ids in news.used.items():
@@ -280,12 +290,12 @@ def add_missing(held: Contents, found: Contents) -> Contents:
 
 
 def _without(
-    found: dict[Place, dict[str, str | None]], held: Mapping[Place, Mapping[str, str | None]]
-) -> dict[Place, dict[str, str | None]]:
+    found: Mapping[Place, Mapping[str, Mark]], held: Mapping[Place, Mapping[str, Mark]]
+) -> dict[Place, dict[str, Mark]]:
     """The marks that are not known."""
     news = {}
     for place, marks in found.items():
-        new = {emoji: handle for emoji, handle in marks.items() if emoji not in held.get(place, ())}
+        new = {emoji: mark for emoji, mark in marks.items() if emoji not in held.get(place, ())}
         if new:
             news[place] = new
     return news

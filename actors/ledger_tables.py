@@ -12,16 +12,19 @@ import msgspec
 
 from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, Place, RefusedRow, RunRow
 from actors.presence.lesson import Learned
+from actors.presence.marks import Mark
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
 
 __all__ = ["Row", "commit", "connect", "contents", "forget", "rows_of"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1: a mark is its handle alone, and there are no rests."""
 ENDED_KEPT_MS = 24 * 3_600_000
 _KEYS = {
     "runs": ("account", "conversation", "run"),
     "marks": ("account", "conversation", "message"),
+    "rests": ("account", "conversation", "message"),
     "typing": ("account", "conversation", "thread"),
     "ended": ("account", "conversation", "run"),
     "used": ("session", "event"),
@@ -44,7 +47,7 @@ def connect(path: Path, busy_s: float) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
+        if version not in range(SCHEMA_VERSION + 1):
             raise sqlite3.DatabaseError(f"it is of version {version}, this livesign knows {SCHEMA_VERSION}")
         for table, keys in _KEYS.items():
             columns = ", ".join([*(f"{name} TEXT" for name in keys), "row BLOB", f"PRIMARY KEY ({', '.join(keys)})"])
@@ -115,6 +118,8 @@ def rows_of(held: Contents, number: int) -> Iterator[tuple[Row, Any]]:
         yield ("runs", key), run
     for place, marks in held.marks.items():
         yield ("marks", place), marks
+    for place, chain in held.rests.items():
+        yield ("rests", place), chain
     for place in held.typing:
         yield ("typing", (place.account, place.conversation, place.target or "")), True
     for key, ended in held.ended.items():
@@ -142,6 +147,10 @@ def _decode_run(key: RunKey, data: bytes) -> RunRow:
     return RunRow(info, lease_ms, events_only, direct, mentioned, kind, opened_wall_ms)
 
 
+def _mark(row: Any) -> Mark:
+    return Mark(*row) if isinstance(row, list) else Mark(row)
+
+
 def contents(connection: sqlite3.Connection) -> Contents:
     """All that is in the file. Anything may be raised where it makes no sense."""
     held = Contents()
@@ -149,7 +158,10 @@ def contents(connection: sqlite3.Connection) -> Contents:
         key = RunKey(account, conversation, run)
         held.runs[key] = _decode_run(key, data)
     for account, conversation, message, data in connection.execute("SELECT * FROM marks"):
-        held.marks[Place(account, conversation, message)] = msgspec.msgpack.decode(data)
+        marks = msgspec.msgpack.decode(data)
+        held.marks[Place(account, conversation, message)] = {emoji: _mark(row) for emoji, row in marks.items()}
+    for account, conversation, message, data in connection.execute("SELECT * FROM rests"):
+        held.rests[Place(account, conversation, message)] = tuple(msgspec.msgpack.decode(data))
     for account, conversation, thread, _ in connection.execute("SELECT * FROM typing"):
         held.typing.add(Place(account, conversation, thread or None))
     ended = []

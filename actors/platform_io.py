@@ -39,7 +39,8 @@ from actors.platform_messages import (
 )
 from actors.platforms.port import PlatformPort
 from actors.presence.lanes import Begin, Lanes
-from actors.presence.terms import TYPING_OPS, Command, MarkReport, Op, Outcome, OutcomeKind, Report
+from actors.presence.policy import Chain
+from actors.presence.terms import TYPING_OPS, Command, MarkReport, Op, Outcome, OutcomeKind, Rank, Report
 from actors.runtime import Actor, ActorRef
 
 RETELL_MAX = 8
@@ -60,6 +61,30 @@ class AccountIO:
     """Whether the router wants to hear of changes."""
     failed: dict[tuple[str, str | None, bool], Message] = field(default_factory=dict)
     """By lane: the desire on which the actor has failed, to be told again."""
+    released: set[tuple[str, str]] = field(default_factory=set)
+    """Conversation and message of lanes that bring a message to rest: there is no run any more that would change it."""
+
+    def show(
+        self, conversation: str, message: str, chain: Chain, rank: Rank, now_ms: int, *, forum: bool = False
+    ) -> Sequence[Report]:
+        """This mark should show, or none (empty chain)."""
+        self.released.discard((conversation, message))
+        return self.lanes.show(conversation, message, chain, rank, now_ms, forum=forum)
+
+    def release(self, conversation: str, message: str, now_ms: int) -> Sequence[Report]:
+        """The run is over and its last wish is told."""
+        self.released.add((conversation, message))
+        return self.lanes.release(conversation, message, now_ms)
+
+    def settle_marks(self, conversation: str, message: str, *, called: bool) -> None:
+        """Write down what is on the message now, after a call, or if nothing is wanted or owed there any more."""
+        possible = self.lanes.possible(conversation, message) if called else None
+        if possible is None and self.lanes.keeps_marks(conversation, message):
+            return
+        self.ledger.marks(conversation, message, possible)
+        if possible is None and (conversation, message) in self.released:
+            self.released.discard((conversation, message))
+            self.ledger.rests(conversation, message)
 
     def retold(self, message: Any) -> Message | None:
         """What to tell the actor after it has failed on ``message``; None: nothing that could help."""
@@ -131,7 +156,7 @@ class PlatformIOActor(Actor):
         lanes = self._lanes
         match message:
             case ShowMark(conversation, target, chain, rank, forum):
-                return lanes.show(conversation, target, chain, rank, now_ms, forum=forum)
+                return self._account.show(conversation, target, chain, rank, now_ms, forum=forum)
             case CallEnded(call_id, outcome):
                 stopped = lanes.stopped
                 reports = lanes.end(call_id, outcome, now_ms)
@@ -151,7 +176,7 @@ class PlatformIOActor(Actor):
             case TypeWithdraw(conversation, thread):
                 return lanes.type_withdraw(conversation, thread, now_ms)
             case Release(conversation, target):
-                return lanes.release(conversation, target, now_ms)
+                return self._account.release(conversation, target, now_ms)
             case AnswersLost():
                 return lanes.restart(now_ms)
             case Reachable():
@@ -168,11 +193,7 @@ class PlatformIOActor(Actor):
         now_ms = self.now_ms
         while (begin := self._lanes.next(now_ms)) is not None:
             self._call(begin)
-        reports = self._lanes.take_reports()
-        self._report(reports)
-        for report in reports:  # of wishes that ended without a call
-            if isinstance(report, MarkReport):
-                self._settle_marks(report.conversation, report.message, False)
+        self._report(self._lanes.take_reports())
         wake_at_ms = self._lanes.wake_at_ms()
         if wake_at_ms is None:
             self.cancel("wake")
@@ -203,14 +224,9 @@ class PlatformIOActor(Actor):
                 router.tell(Changed(self._account.name, about.conversation, about.message or ""))
         target = getattr(about, "message", None)
         if target is not None:
-            self._settle_marks(about.conversation, target, isinstance(message, CallEnded))
+            self._account.settle_marks(about.conversation, target, called=isinstance(message, CallEnded))
         elif isinstance(message, (TypeStop, CallEnded)):
             self._settle_typing(about.conversation, about.thread)
-
-    def _settle_marks(self, conversation: str, message: str, called: bool) -> None:
-        possible = self._lanes.possible(conversation, message)
-        if possible is None or called:
-            self._account.ledger.marks(conversation, message, possible)
 
     def _settle_typing(self, conversation: str, thread: str | None) -> None:
         if not self._lanes.keeps_typing(conversation, thread):
@@ -220,6 +236,7 @@ class PlatformIOActor(Actor):
         for report in reports:
             if isinstance(report, MarkReport):
                 key = reaction_key(self._account.name, report.conversation)
+                self._account.settle_marks(report.conversation, report.message, called=False)
             else:
                 key = typing_key(self._account.name, report.conversation)
                 self._settle_typing(report.conversation, report.thread)  # it may have ended with whatever was taken in

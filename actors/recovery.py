@@ -1,8 +1,8 @@
 """What a new process does with the ledger of the one before.
 
 Open runs wait for their clients: any event of a run takes it over within ``lease.adopt_ms``; the others end as
-``recovery.marks`` says. Marks and typing without an open run are taken back at once. Everything goes through the
-lanes, so within the limits.
+``recovery.marks`` says. Where a run has ended, what its own settings leave is shown at once, and the rest is taken off, as
+are marks and typing without a run. Everything goes through the lanes, so within the limits.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def recover(
         if row.info.message is not None and (row.info.ack_allowed or row.info.status_allowed):
             owners[Place(key.account, key.conversation, row.info.message)] = row
     shown = {
-        place: _adopt_marks(place, marks, place in owners, parts, now_ms)
-        for place, marks in contents.marks.items()
+        place: _adopt_marks(place, contents, place in owners, parts, now_ms)
+        for place in {**contents.marks, **contents.rests}
         if place.account in accounts
     }
     for key, row in contents.runs.items():
@@ -84,9 +84,15 @@ def recover_late(
         account = parts.accounts.get(place.account)
         if account is not None and place.target is not None:
             lanes = account.lanes
-            if lanes.possible(place.conversation, place.target) is not None:
-                for emoji, handle in found.marks.pop(place).items():
-                    lanes.find(place.conversation, place.target, emoji, handle, now_ms)
+            if lanes.keeps_marks(place.conversation, place.target):
+                for emoji, mark in found.marks.pop(place).items():
+                    lanes.find(place.conversation, place.target, emoji, mark, now_ms)
+    for place in list(found.rests):
+        account = parts.accounts.get(place.account)
+        if account is None or place.target is None or not account.lanes.keeps_marks(place.conversation, place.target):
+            continue
+        del found.rests[place]  # another run has the message now
+        account.ledger.rests(place.conversation, place.target)
     recover(found, config, parts, accounts, now_ms, wall_ms)
 
 
@@ -100,15 +106,19 @@ def _typing_target(row: RunRow) -> Place:
     return Place(info.key.account, info.key.conversation, info.thread if info.policy.typing.in_threads else None)
 
 
-def _adopt_marks(place: Place, marks: dict[str, str | None], owned: bool, parts: Parts, now_ms: int) -> str | None:
-    """Tell the lanes of the marks on a message; the one set last. Without an open run they are taken off."""
-    account = parts.accounts.get(place.account)
-    if account is None or place.target is None:
+def _adopt_marks(place: Place, contents: Contents, owned: bool, parts: Parts, now_ms: int) -> str | None:
+    """Tell the lanes of the marks on a message; the one set last. Without an open run the message is brought to rest."""
+    account, (_, conversation, message) = parts.accounts.get(place.account), place
+    if account is None or message is None:
         return None
-    for emoji, handle in marks.items():
-        account.lanes.adopt(place.conversation, place.target, emoji, handle, now_ms)
-    if not owned:
-        account.lanes.show(place.conversation, place.target, (), Rank.TERMINAL, now_ms)
-        account.lanes.release(place.conversation, place.target, now_ms)
-        parts.router.counters["repaired"] += len(marks)
+    marks, rest = contents.marks.get(place, {}), contents.rests.get(place, ())
+    for emoji, mark in marks.items():
+        account.lanes.adopt(conversation, message, emoji, mark, now_ms)
+    if owned:
+        account.ledger.rests(conversation, message)
+    else:
+        account.show(conversation, message, rest, Rank.TERMINAL, now_ms)
+        account.release(conversation, message, now_ms)
+        account.settle_marks(conversation, message, called=False)
+        parts.router.counters["repaired"] += len(marks) or 1
     return next(reversed(marks), None)

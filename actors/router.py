@@ -14,6 +14,7 @@ from typing import Any
 
 from pykka import ActorDeadError
 
+from actors.conversation import local_minute
 from actors.conversation_state import (
     Concluded,
     Conversation,
@@ -31,9 +32,12 @@ from actors.conversation_state import (
     is_terminal,
 )
 from actors.keys import conversation_key, io_key, reaction_key, typing_key
+from actors.ledger import Place as LedgerPlace
 from actors.ledger import RunRow
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
-from actors.platform_messages import Changed, ShowMark, TypeStop
+from actors.platform_messages import Changed, Release, ShowMark, TypeStop
+from actors.presence.policy import Chain
+from actors.presence.presented import ack_chain, is_quiet, resting_chain
 from actors.presence.reaction import ReactionMachine
 from actors.presence.run import NEVER_MS, EndedRun
 from actors.presence.runs import Decision, MergeError, TooManyRunsError
@@ -192,9 +196,12 @@ class RouterActor(Actor):
         if decision.opened is not None:
             self._entry(decision.opened.key[:2]).open_runs += 1
             self._state.ledger.opened(self._row(decision))
+            self._note_rest(decision.opened, None)
         if decision.taken_over is not None:
             self._tell_reaction(TakenOver(decision.taken_over))
         for info, event in decision.deliveries:
+            if isinstance(event, events.Clear | events.Restore):
+                self._rests_otherwise(info, event)
             self._deliver(info.key[:2], Deliver(info, event))
         watched = self._state.subscribers.any
         for key in decision.touched:
@@ -218,9 +225,34 @@ class RouterActor(Actor):
                 self._watch_idle(place)
         ended = self._runs.ended[key.account].get(key)
         if ended is not None:
+            self._rests(ended)  # before the run is known as ended: then nobody else would show it
             self._state.ledger.ended(key, ended.outcome, ended.reason, self.clock.wall_ms())
         self._tell_ended(ended)
         self._stop_orphaned_typing(key)
+
+    def _rests(self, ended: EndedRun) -> None:
+        """Note what stays on its message, for the case that this process does not live to show it."""
+        if ended.settling:
+            quiet, delayed = self._hushed(ended)
+            self._note_rest(ended.info, resting_chain(ended.info, ended.outcome, quiet=quiet, delayed=delayed))
+
+    def _rests_otherwise(self, info: RunInfo, event: events.Clear | events.Restore) -> None:
+        """A client has changed its mind after the end."""
+        ended = self._runs.ended.get(info.key.account, {}).get(info.key)
+        if ended is not None and ended.settling:
+            quiet, delayed = self._hushed(ended)
+            restored = isinstance(event, events.Restore)
+            self._note_rest(info, ack_chain(info, quiet=quiet, delayed=delayed) if restored else None)
+
+    def _hushed(self, ended: EndedRun) -> tuple[bool, bool]:
+        """Whether these are quiet hours, and whether it is too early for any mark."""
+        status = ended.info.policy.status
+        quiet = status.quiet_minutes is not None and is_quiet(status, local_minute(self.clock.wall_ms()))
+        return quiet, self.now_ms < ended.opened_ms + status.start_delay_ms
+
+    def _note_rest(self, info: RunInfo, chain: Chain | None) -> None:
+        if info.message is not None:
+            self._state.ledger.rest(LedgerPlace(info.key.account, info.key.conversation, info.message), chain or ())
 
     def _tell_ended(self, ended: EndedRun | None) -> None:
         """It has ended, or more is known of its end."""
@@ -452,7 +484,9 @@ class RouterActor(Actor):
     def _clean_up(self, entry: Entry) -> None:
         state = entry.state
         for message in state.owners:
+            self._state.ledger.rest(LedgerPlace(state.account, state.conversation, message), ())
             state.io.tell(ShowMark(state.conversation, message, (), Rank.TERMINAL))
+            state.io.tell(Release(state.conversation, message))
         for thread in state.typing:
             state.io.tell(TypeStop(state.conversation, thread))
         state.forget()  # actors that are about to start have nothing to tell again
@@ -461,6 +495,8 @@ class RouterActor(Actor):
         ended = self._runs.crashed_terminal(info.key)
         if ended is not None:
             self._tell_ended(ended)
+            if not typing:
+                self._rests(ended)
             end = events.Error(conversation=info.key.conversation, reason="crashed_terminal")
             self._deliver(info.key[:2], Deliver(info, end, again=typing))
 
@@ -497,7 +533,9 @@ class RouterActor(Actor):
         """End what is open, and take away the final marks that are still held."""
         self._state.draining = True
         for info in self._runs.settling():
-            self._deliver(info.key[:2], Deliver(info, events.Clear(conversation=info.key.conversation)))
+            clear = events.Clear(conversation=info.key.conversation)
+            self._rests_otherwise(info, clear)
+            self._deliver(info.key[:2], Deliver(info, clear))
         self._end_runs(list(self._runs.open), reason)
         self._end_scopes(None)
 

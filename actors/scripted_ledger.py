@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RunRow, Scope
+from actors.presence.marks import Mark
+from actors.presence.policy import Chain
 from actors.presence.terms import RunKey
 from actors.runtime import Actor, ActorRef, Runtime
 
@@ -86,9 +88,13 @@ class ScriptedLedger(MemoryLedger):
         super().ended(key, outcome, reason, wall_ms)
         self._note(lambda disk: disk.ended(key, outcome, reason, wall_ms))
 
-    def marks(self, place: Place, marks: Mapping[str, str | None]) -> None:
+    def marks(self, place: Place, marks: Mapping[str, Mark]) -> None:
         super().marks(place, marks)
         self._note(lambda disk: disk.marks(place, marks))
+
+    def rest(self, place: Place, chain: Chain) -> None:
+        super().rest(place, chain)
+        self._note(lambda disk: disk.rest(place, chain))
 
     def typing(self, place: Place, on: bool) -> None:
         super().typing(place, on)

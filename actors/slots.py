@@ -35,6 +35,7 @@ class Slots:
         mine = Contents(
             {key: row for key, row in held.runs.items() if key.account in accounts},
             {place: marks for place, marks in held.marks.items() if place.account in accounts},
+            {place: chain for place, chain in held.rests.items() if place.account in accounts},
             {place for place in held.typing if place.account in accounts},
         )
         own = self.own.load()
@@ -50,6 +51,8 @@ class Slots:
             self.own.opened(row)
         for place, marks in mine.marks.items():
             self.own.marks(place, {**own.marks.get(place, {}), **marks})
+        for place, chain in mine.rests.items():
+            self.own.rest(place, chain)
         for place in mine.typing:
             self.own.typing(place, True)
         self._taken.append((ledger, mine))
@@ -69,6 +72,8 @@ class Slots:
                 ledger.forget_run(key)
             for place in mine.marks:
                 ledger.marks(place, {})
+            for place in mine.rests:
+                ledger.rest(place, ())
             for place in mine.typing:
                 ledger.typing(place, False)
             ledger.close()
@@ -124,4 +129,4 @@ def open_slots(parent: str | os.PathLike[str], call_soon: CallSoon, accounts: Co
 def _accounts_in(ledger: SqliteLedger) -> set[str]:
     """Whose things are still to be taken back."""
     held = ledger.load()
-    return {key.account for key in held.runs} | {place.account for place in (*held.marks, *held.typing)}
+    return {key.account for key in held.runs} | {place.account for place in (*held.marks, *held.rests, *held.typing)}

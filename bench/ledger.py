@@ -29,6 +29,7 @@ import gevent
 
 from actors.ledger import Ledger, MemoryLedger, Place, RunRow
 from actors.ledger_sqlite import SqliteLedger
+from actors.presence.marks import Mark
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
 from actors.runtime import Runtime
@@ -56,11 +57,11 @@ def one_run(ledger: Ledger, number: int, acked: list[int]) -> None:
     ledger.used("session", f"{number}-1")
     ledger.opened(RunRow(RunInfo(key, key.run, None, Policy(), True, True), 30_000, False))
     ledger.after_commit(ack)
-    ledger.marks(place, {"👀": None})
+    ledger.marks(place, {"👀": Mark()})
     ledger.typing(target, True)
     ledger.used("session", f"{number}-2")
     ledger.after_commit(ack)
-    ledger.marks(place, {"👀": "handle", "🤔": None})
+    ledger.marks(place, {"👀": Mark("handle"), "🤔": Mark()})
     ledger.ended(key, "done", None, number)
     ledger.after_commit(ack)
     ledger.marks(place, {})
@@ -118,7 +119,7 @@ def delays_ms(ledger: Ledger, per_s: int, seconds: float, busy: float) -> list[f
     while (now := time.perf_counter()) - began < seconds:
         while told < (now - began) * per_s:
             ledger.used("session", f"{began}-{told}")
-            ledger.marks(Place("bot", f"chat-{told % 500}", f"m{began}-{told}"), {"👀": None})
+            ledger.marks(Place("bot", f"chat-{told % 500}", f"m{began}-{told}"), {"👀": Mark()})
 
             def ack(told_s: float = time.perf_counter()) -> None:
                 waited.append((time.perf_counter() - told_s) * 1_000)

@@ -11,6 +11,7 @@ import pytest
 from actors import ledger_file, ledger_writer
 from actors.ledger import Contents, Place
 from actors.ledger_sqlite import SqliteLedger
+from actors.presence.marks import Mark
 from actors.presence.terms import RunKey
 from tests.test_ledger import Hub, fill, row
 
@@ -74,7 +75,7 @@ def fail_and_recover(told: Told, fail: Callable[[], object], mend: Callable[[], 
     for number in range(1, 6):
         told.ack(number)
     assert told.ledger.degraded
-    told.ledger.marks(Place("a", "c", "m1"), {"🔥": "h2"})
+    told.ledger.marks(Place("a", "c", "m1"), {"🔥": Mark("h2")})
     told.ledger.typing(Place("a", "c", None), False)
     told.ledger.ended(RunKey("a", "c", "n0"), "error", None, 1_700_000_000_001)
     for number in range(5):

@@ -16,6 +16,7 @@ from actors import ledger as ledger_module
 from actors.ledger import Contents, LearnedRow, Ledger, MemoryLedger, Place, RefusedRow, RunRow
 from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
 from actors.presence.lesson import Learned
+from actors.presence.marks import Mark
 from actors.presence.pacing import ScopeKey
 from actors.presence.policy import Policy
 from actors.presence.terms import RunInfo, RunKey
@@ -56,8 +57,8 @@ def row(key: RunKey = KEY) -> RunRow:
 def fill(ledger: Ledger) -> None:
     ledger.opened(row())
     ledger.opened(row(RunKey("a", "c", "m2")))
-    ledger.marks(PLACE, {"👀": "h1", "🤔": None})
-    ledger.marks(Place("a", "c", "m9"), {"👀": None})
+    ledger.marks(PLACE, {"👀": Mark("h1"), "🤔": Mark()})
+    ledger.marks(Place("a", "c", "m9"), {"👀": Mark()})
     ledger.marks(Place("a", "c", "m9"), {})
     ledger.typing(Place("a", "c", None), True)
     ledger.typing(Place("a", "c", "t"), True)
@@ -72,7 +73,7 @@ def fill(ledger: Ledger) -> None:
 
 EXPECTED = Contents(
     runs={KEY: row()},
-    marks={PLACE: {"👀": "h1", "🤔": None}},
+    marks={PLACE: {"👀": Mark("h1"), "🤔": Mark()}},
     typing={Place("a", "c", None)},
     ended={RunKey("a", "c", "m2"): ("done", "why", 1_700_000_000_000)},
     used={"s": {"e0": None, "e1": None, "e2": None}},
@@ -121,7 +122,7 @@ def test_changes_while_the_writer_is_busy_become_one_batch(tmp_path: Path) -> No
     done: list[int] = []
     for number in range(1_000):
         ledger.opened(row(RunKey("a", "c", f"m{number}")))
-        ledger.marks(PLACE, {"👀": str(number)})
+        ledger.marks(PLACE, {"👀": Mark(str(number))})
         ledger.after_commit(lambda number=number: done.append(number))  # type: ignore[misc]
     hub.run_until(lambda: len(done) == 1_000)
     assert done == list(range(1_000))

@@ -17,6 +17,7 @@ from actors import ledger_file
 from actors.ledger import Contents, Place
 from actors.ledger_sqlite import SqliteLedger
 from actors.ledger_tables import commit as write
+from actors.presence.marks import Mark
 from tests.failing_disk import Told, fail_and_recover, quick
 from tests.test_ledger import EXPECTED, Hub, fill, row
 
@@ -98,14 +99,14 @@ def test_what_an_earlier_process_has_left_in_a_held_file_is_found_when_it_is_fre
     found: list[Contents] = []
     told.ledger.on_found = found.append
     told.ack(0)
-    told.ledger.marks(Place("a", "c", "m1"), {"🤔": None, "🔥": None})
+    told.ledger.marks(Place("a", "c", "m1"), {"🤔": Mark(), "🔥": Mark()})
     told.ledger.used("s", "e1")
     other.execute("ROLLBACK") if other.in_transaction else None
     other.close()
     if how == "alone":
         told.recover()
         assert [each.runs for each in found] == [EXPECTED.runs]
-        assert found[0].marks == {Place("a", "c", "m1"): {"👀": "h1"}}
+        assert found[0].marks == {Place("a", "c", "m1"): {"👀": Mark("h1")}}
         assert found[0].typing == EXPECTED.typing
         assert found[0].ended == EXPECTED.ended
         assert found[0].learned == EXPECTED.learned
@@ -138,7 +139,7 @@ def test_a_full_disk(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
             with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
                 while file.write(b"x" * 4_096):
                     pass
-            told.ledger.marks(Place("a", "c", "large"), {"👀": "h" * 20_000})
+            told.ledger.marks(Place("a", "c", "large"), {"👀": Mark("h" * 20_000)})
 
         fail_and_recover(told, fill_up, ballast.unlink)
         told.check_log("full")
@@ -160,7 +161,7 @@ def test_a_file_that_may_not_grow(
 
     def fill_up() -> None:
         most[0] = 1
-        told.ledger.marks(Place("a", "c", "large"), {"👀": "h" * 200_000})
+        told.ledger.marks(Place("a", "c", "large"), {"👀": Mark("h" * 200_000)})
 
     fail_and_recover(told, fill_up, lambda: most.__setitem__(0, 1_000_000))
     told.check_log("full")

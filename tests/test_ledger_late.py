@@ -12,6 +12,7 @@ from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RunRow
 from actors.ledger_sqlite import add_missing
 from actors.messages import FromClient
 from actors.presence.lesson import Learned
+from actors.presence.marks import Mark
 from actors.presence.policy import Policy
 from actors.presence.terms import OK, Command, Op, Outcome, RunInfo, RunKey
 from actors.runtime import Runtime
@@ -87,7 +88,7 @@ def test_everything_of_the_dead_process_goes_and_nothing_of_the_living_one(repla
     assert late.platform.shown["m1"] == (["🤔"] if replaces else ["⚡", "🤔"])
     late.find(Contents(
         runs={row.info.key: row for row in (left("m1"), left("m2"))},
-        marks={Place("a", "c", "m1"): {"⚡": None}, Place("a", "c", "m2"): {"⚡": None}, Place("a", "c", "m3"): {"👀": None}},
+        marks={Place("a", "c", "m1"): {"⚡": Mark()}, Place("a", "c", "m2"): {"⚡": Mark()}, Place("a", "c", "m3"): {"👀": Mark()}},
         typing={Place("a", "c", None), Place("a", "d", None)},
     ))  # fmt: skip
     assert late.platform.shown["m1"] == ["🤔"]
@@ -108,7 +109,7 @@ def test_everything_of_the_dead_process_goes_and_nothing_of_the_living_one(repla
 def test_a_run_of_the_dead_process_is_taken_over_by_its_client() -> None:
     late = Late(False, {"m2": ["⚡"]})
     row = left("m2")
-    late.find(Contents(runs={row.info.key: row}, marks={Place("a", "c", "m2"): {"⚡": None}}))
+    late.find(Contents(runs={row.info.key: row}, marks={Place("a", "c", "m2"): {"⚡": Mark()}}))
     late.send(events.Thinking(conversation="c", message="m2"))
     assert late.platform.shown["m2"] == ["🤔"]
     late.send(events.Done(conversation="c", message="m2"))
@@ -122,24 +123,24 @@ def test_what_is_found_does_not_undo_what_has_happened_since() -> None:
     scope, lesson = ("a", "account", "", ""), LearnedRow(Learned(1, 2, 3, 4), 5)
     held = Contents(
         runs={other: left("m2")},
-        marks={Place("a", "c", "m2"): {"🤔": "new"}},
+        marks={Place("a", "c", "m2"): {"🤔": Mark("new")}},
         ended={key: ("done", None, 9)},
         used={"s": {"e2": None}},
         learned={scope: lesson},
     )
     news = add_missing(held, Contents(
         runs={key: left("m1"), other: left("m2")},
-        marks={Place("a", "c", "m2"): {"👀": "h", "🤔": "old"}},
+        marks={Place("a", "c", "m2"): {"👀": Mark("h"), "🤔": Mark("old")}},
         ended={other: ("done", None, 1), RunKey("a", "c", "m0"): ("error", None, 2)},
         used={"s": {"e1": None, "e2": None}},
         learned={scope: LearnedRow(Learned(9, 9, 9, 9), 1)},
     ))  # fmt: skip
     assert news == Contents(
-        marks={Place("a", "c", "m2"): {"👀": "h"}},
+        marks={Place("a", "c", "m2"): {"👀": Mark("h")}},
         ended={RunKey("a", "c", "m0"): ("error", None, 2)},
         used={"s": {"e1": None, "e2": None}},
     )
-    assert held.marks == {Place("a", "c", "m2"): {"👀": "h", "🤔": "new"}}
+    assert held.marks == {Place("a", "c", "m2"): {"👀": Mark("h"), "🤔": Mark("new")}}
     assert list(held.ended) == [RunKey("a", "c", "m0"), key]
     assert list(held.used["s"]) == ["e1", "e2"]
     assert held.learned == {scope: lesson}

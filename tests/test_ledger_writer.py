@@ -19,6 +19,7 @@ from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
 from actors.ledger_tables import commit as write
 from actors.ledger_writer import LedgerWriter
 from actors.presence.lesson import Learned
+from actors.presence.marks import Mark
 from actors.presence.terms import RunKey
 from tests.failing_disk import Told, fail_and_recover, quick
 from tests.test_ledger import Hub, row
@@ -205,7 +206,7 @@ def test_whenever_a_disk_fails_and_comes_back_the_next_process_finds_what_there_
             case 1:
                 ledger.ended(key, "done", None, step)
             case 2:
-                ledger.marks(place, dict.fromkeys(dice.sample("👀🤔🔥", dice.randrange(4))))
+                ledger.marks(place, dict.fromkeys(dice.sample("👀🤔🔥", dice.randrange(4)), Mark()))
             case 3:
                 ledger.typing(place, dice.random() < 0.5)
             case 4:

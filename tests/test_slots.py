@@ -9,6 +9,7 @@ import pytest
 from actors import slots as module
 from actors.ledger import Place
 from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
+from actors.presence.marks import Mark
 from actors.presence.terms import RunKey
 from actors.slots import Slots, open_slots
 from tests.test_ledger import Hub, row
@@ -22,7 +23,7 @@ def leave(parent: Path, number: int, account: str) -> None:
     """A dead process had this in its slot."""
     ledger = SqliteLedger(parent / f"ledger-{number}", Hub())
     ledger.opened(row(RunKey(account, "c", f"m{number}")))
-    ledger.marks(Place(account, "c", f"m{number}"), {"👀": None})
+    ledger.marks(Place(account, "c", f"m{number}"), {"👀": Mark()})
     ledger.typing(Place(account, "c", None), True)
     ledger.close()
 

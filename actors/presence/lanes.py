@@ -32,6 +32,7 @@ from actors.presence.health import Health
 from actors.presence.lane_calls import Begin, LaneCalls
 from actors.presence.lane_table import LaneTable, MarkEntry
 from actors.presence.lesson import Learned
+from actors.presence.marks import Mark
 from actors.presence.pacing import Limit, Pacing, ScopeKey
 from actors.presence.terms import (
     OK,
@@ -189,22 +190,22 @@ class Lanes:
         self._calls.order.regroup(concurrency)
         self._calls.place_all(now_ms)
 
-    def adopt(self, conversation: str, message: str, emoji: str, handle: str | None, now_ms: int) -> None:
+    def adopt(self, conversation: str, message: str, emoji: str, mark: Mark, now_ms: int) -> None:
         """An earlier process left this mark on the message. Of several, oldest first, the last is kept."""
         self._now_ms = now_ms
         entry = self._table.mark(conversation, message)
         if entry is None:
             entry = self._table.add_mark(conversation, message)
-        entry.lane.adopt(emoji, handle, now_ms)
+        entry.lane.adopt(emoji, mark, now_ms)
         self._calls.place(entry, now_ms)
 
-    def find(self, conversation: str, message: str, emoji: str, handle: str | None, now_ms: int) -> None:
+    def find(self, conversation: str, message: str, emoji: str, mark: Mark, now_ms: int) -> None:
         """An earlier process left this mark on a message that has a lane here: it is there unless one of ours took its
         place, and goes unless it is wanted."""
         self._now_ms = now_ms
         entry = self._table.mark(conversation, message)
         if entry is not None:
-            entry.lane.find(emoji, handle)
+            entry.lane.find(emoji, mark)
             self._calls.place(entry, now_ms)
 
     def adopt_typing(self, conversation: str, thread: str | None, now_ms: int) -> None:
@@ -279,10 +280,14 @@ class Lanes:
         entry = self._table.mark(conversation, message)
         return None if entry is None else entry.lane.shown
 
-    def possible(self, conversation: str, message: str) -> Mapping[str, str | None] | None:
+    def possible(self, conversation: str, message: str) -> Mapping[str, Mark] | None:
         """The marks that are, or may be, on this message; None: nothing is wanted or owed there."""
         entry = self._table.mark(conversation, message)
         return None if entry is None else entry.lane.possible
+
+    def keeps_marks(self, conversation: str, message: str) -> bool:
+        """Whether a mark is wanted or owed there."""
+        return self._table.mark(conversation, message) is not None
 
     def keeps_typing(self, conversation: str, thread: str | None) -> bool:
         """Whether typing is wanted or owed there."""

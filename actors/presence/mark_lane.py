@@ -20,7 +20,9 @@ Rules:
 - ``unknown`` is followed by the same call once, without delay; then, like ``transient``, by retries with doubling
   delays. Phases and acks have ``phase_tries`` tries, then the old mark stays. Terminal marks and all removals go on
   as long as ``terminal_retries`` allows; otherwise a failed removal is tried again at the next change.
-- A repeat carries the idempotency key of the call it repeats. ``rate_limited`` and ``auth`` are no failures.
+- A repeat carries the idempotency key of the call it repeats, also where an earlier process made that one.
+  ``rate_limited`` and ``auth`` are no failures.
+- A released lane whose mark cannot be had wants none.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from actors.presence.mark_plan import MarkPlan, Plan
+from actors.presence.marks import Mark
 from actors.presence.terms import Command, LaneRules, MarkReport, Op, Outcome, OutcomeKind, Rank, RetryRules
 from actors.presence.wish import Call, Wish
 
@@ -110,21 +113,29 @@ class MarkLane:
         self._plan.wish = wish
         return self._report(wish)
 
-    def adopt(self, emoji: str, handle: str | None, now_ms: int) -> None:
-        """An earlier process has left this mark on the message: it is there, and wanted for now."""
+    def adopt(self, emoji: str, mark: Mark, now_ms: int) -> None:
+        """An earlier process has left this mark on the message, or was about to: it is wanted for now."""
         if self._plan.rules.reactions == "replace":
             self._forget_all()
-        self._marks.confirm(emoji, handle)
+        self._inherit(emoji, mark)
         self.show((emoji,), Rank.PHASE, now_ms)
 
-    def find(self, emoji: str, handle: str | None) -> None:
+    def find(self, emoji: str, mark: Mark) -> None:
         """An earlier process has left this mark too; it is there unless a mark of this process has replaced it."""
         if self._plan.rules.reactions != "replace" and emoji not in self._marks:
-            self._marks.confirm(emoji, handle)
+            self._inherit(emoji, mark)
+
+    def _inherit(self, emoji: str, mark: Mark) -> None:
+        if mark.key is None:
+            self._marks.confirm(emoji, mark.handle)
+        else:
+            self._marks.doubt(emoji)
+            self._keys[Op.SET, emoji] = mark.key
 
     def release(self) -> None:
         """The run is over: what shows then may stay, and the lane can be dropped when it has settled."""
         self._released = True
+        self._want_none_instead()
 
     @property
     def shown(self) -> dict[str, str | None]:
@@ -132,14 +143,12 @@ class MarkLane:
         return self._marks.shown()
 
     @property
-    def possible(self) -> dict[str, str | None]:
-        """The marks that are, or may be, on the message, with their handles."""
-        return self._marks.possible()
+    def possible(self) -> dict[str, Mark]:
+        """The marks that are, or may be, on the message."""
+        return {emoji: Mark(self._marks.handle(emoji), self._doubtful_key(emoji)) for emoji in self._marks}
 
-    @property
-    def in_doubt(self) -> tuple[str, ...]:
-        """The marks that may be on the message."""
-        return self._marks.in_doubt()
+    def _doubtful_key(self, emoji: str) -> str | None:
+        return None if self._marks.is_certain(emoji) else self._keys.get((Op.SET, emoji))
 
     @property
     def settled(self) -> bool:
@@ -227,7 +236,9 @@ class MarkLane:
             self._was_refused(wish, command, kind, called)
         else:
             self._failed(wish, command, kind, now_ms)
-        return self._report(wish)
+        reports = self._report(wish)
+        self._want_none_instead()
+        return reports
 
     # --- outcomes ---------------------------------------------------------------------------------------
 
@@ -288,6 +299,17 @@ class MarkLane:
         else:
             delay_ms = self._retry.first_delay_ms << min(wish.tries - 1, 32)
             self.not_before_ms = now_ms + min(delay_ms, self._retry.max_delay_ms)
+
+    def _want_none_instead(self) -> None:
+        """Nobody is there any more who would say so."""
+        wish = self._plan.wish
+        if not self._released or self.in_flight is not None or wish is None or wish.open:
+            return
+        if wish.chain and wish.rank is Rank.TERMINAL:
+            none = Wish((), Rank.TERMINAL)
+            none.reported = True
+            self._plan.change_from(wish, none)
+            self._plan.wish = none
 
     def _is_full(self, command: Command, outcome: Outcome) -> bool:
         refused = outcome.kind is OutcomeKind.FORBIDDEN and outcome.scope == "message" and command.op is Op.SET

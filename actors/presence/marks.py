@@ -7,8 +7,19 @@ without an answer that tells.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-__all__ = ["MarkSet"]
+__all__ = ["Mark", "MarkSet"]
+
+
+class Mark(NamedTuple):
+    """What the next process has to know of a mark that is, or may be, on a message."""
+
+    handle: str | None = None
+    """The platform's own id of it, if it gave one."""
+    key: str | None = None
+    """The idempotency key of a call that put it there, and of which nobody knows how it ended."""
+
 
 _ABSENT: tuple[str | None, bool] = (None, False)
 
@@ -43,14 +54,6 @@ class MarkSet:
     def shown(self) -> dict[str, str | None]:
         """The certain marks with their handles."""
         return {emoji: handle for emoji, (handle, certain) in self._marks.items() if certain}
-
-    def possible(self) -> dict[str, str | None]:
-        """The marks that are, or may be, there, with their handles."""
-        return {emoji: handle for emoji, (handle, _) in self._marks.items()}
-
-    def in_doubt(self) -> tuple[str, ...]:
-        """The marks that may be on the message."""
-        return tuple(emoji for emoji, (_, certain) in self._marks.items() if not certain)
 
     def confirm(self, emoji: str, handle: str | None) -> None:
         """The mark is there. An answer without a handle leaves the known one."""

@@ -9,7 +9,8 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from actors.presence.phases import Phases, Step
-from actors.presence.policy import STATES, Chain
+from actors.presence.policy import Chain
+from actors.presence.presented import ack_chain, is_quiet, marks_on, state_chain
 from actors.presence.terms import Cancel, Clear, Effect, Rank, RunInfo, Schedule, Show
 from protocol import events
 from protocol.events import Event
@@ -21,7 +22,6 @@ BURST_DEBOUNCES = 3
 
 STALL = "stall"
 _SHOW = "show"
-_ALWAYS = ("done", "error")
 _STALLS = ("stall_soft", "stall_hard")
 _RESTING = ("ack", "queued", "waiting", "waiting_user")
 """States in which nothing stalls."""
@@ -193,7 +193,7 @@ class ReactionMarks:
             self._arm(STALL, due_ms)
 
     def _stall_due_ms(self) -> int | None:
-        if not self._marks_on() or not self._started or self._stopped or self._phases.waiting:
+        if not marks_on(self.info) or not self._started or self._stopped or self._phases.waiting:
             return None
         if self._stall_next >= len(self._stalls):
             return None
@@ -265,33 +265,16 @@ class ReactionMarks:
 
     # --- what is presented ------------------------------------------------------------------------------
 
-    def _marks_on(self) -> bool:
-        return self.info.status_allowed and self._status.enabled and self.info.message is not None
-
     def _chain(self, state: str, now_ms: int) -> Chain | None:
         """The mark of ``state``; None: it is not presented."""
-        status = self._status
-        if not self._marks_on() or (status.presentation is not None and state not in status.presentation):
-            return None
-        if state not in _ALWAYS and self._is_quiet(now_ms):
-            return None
-        return status.emoji.get(state) or (status.emoji.get("tool") if state not in STATES else None) or None
+        return state_chain(self.info, state, quiet=self._is_quiet(now_ms))
 
     def _ack_now(self, now_ms: int, *, early: bool = False) -> Chain | None:
         """The ack's mark, where one is allowed now (``early``: it may be waited for)."""
-        if not self.info.ack_allowed or self.info.message is None or self._is_quiet(now_ms):
-            return None
-        if self._delayed(now_ms) and not early:
-            return None
-        return self._status.emoji.get("ack") or self._status.emoji.get("queued") or None
+        return ack_chain(self.info, quiet=self._is_quiet(now_ms), delayed=self._delayed(now_ms) and not early)
 
     def _is_quiet(self, now_ms: int) -> bool:
-        quiet = self._status.quiet_minutes
-        if quiet is None:
-            return False
-        minute = (self._minute + (now_ms - self._minute_ms) // 60_000) % 1_440
-        start, end = quiet
-        return start <= minute < end if start <= end else minute >= start or minute < end
+        return is_quiet(self._status, (self._minute + (now_ms - self._minute_ms) // 60_000) % 1_440)
 
     def _look_at_clock(self, now_ms: int, local_minute: int) -> None:
         self._minute, self._minute_ms = local_minute, now_ms

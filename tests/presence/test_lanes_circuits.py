@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from actors.presence.lanes import Begin
+from actors.presence.marks import Mark
 from actors.presence.terms import OK, MarkReport, Op, Outcome, OutcomeKind, Rank, TypingReport
 from tests.presence.lane_world import ADD_REMOVE, World, forbidding, make_lanes, refusal
 
@@ -206,7 +207,7 @@ def test_many_refusals_at_once_open_a_circuit_once() -> None:
 
 def test_a_removal_is_no_probe() -> None:
     world = World(make_lanes(rules=ADD_REMOVE), forbidding("c", until_ms=300_000))
-    world.lanes.adopt("c", "old", "👀", None, 0)
+    world.lanes.adopt("c", "old", "👀", Mark(), 0)
     world.show("c", "m", "👍")
     world.run(700_000)
     world.show("c", "old")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.presence.marks import Mark
 from actors.presence.terms import OK, Op, Rank, RetryRules, TypingReport
 from tests.presence.lane_world import ADD_REMOVE, World, down_until, make_lanes, refusal
 
@@ -89,8 +90,8 @@ def test_a_mark_that_stays_is_let_go_once_it_is_confirmed() -> None:
 
 def test_a_mark_left_by_an_earlier_process_can_be_taken_away() -> None:
     world = World(make_lanes(rules=ADD_REMOVE))
-    world.lanes.adopt("c", "m", "👀", "$event", 0)
-    world.lanes.adopt("c", "m", "🤔", "$other", 0)
+    world.lanes.adopt("c", "m", "👀", Mark("$event"), 0)
+    world.lanes.adopt("c", "m", "🤔", Mark("$other"), 0)
     world.show("c", "m")
     world.run(1_000)
     assert [(b.command.op, b.command.emoji, b.command.handle) for _, b in world.calls] == [
