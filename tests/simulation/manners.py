@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,8 +66,10 @@ class Manners:
 
     # --- what happens around --------------------------------------------------------------------------------
 
-    def booted(self) -> None:
-        """Another process: it remembers no refusal."""
+    def booted(self, in_doubt: Iterable[tuple[str, str]]) -> None:
+        """Another process: it remembers no refusal. ``in_doubt``: accounts and keys of calls of whose end it does not know."""
+        for where in in_doubt:
+            self._keys[where].settled = False
         self._under_way.clear()
         self._in_doubt.clear()
         self._refused.clear()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from actors.config import Account
 from actors.presence.terms import TYPING_OPS, Op, Outcome, OutcomeKind
@@ -59,10 +59,10 @@ class Truth:
     def accounts(self) -> Mapping[str, Account]:
         return self._accounts()
 
-    def forget_calls(self, known_before_ms: int) -> None:
+    def forget_calls(self, known_before_ms: int, in_doubt: Iterable[tuple[str, str]]) -> None:
         """The process is dead. The next one cannot know what was counted, nor what was not written down in time."""
         self._handles = {key: handle for key, handle in self._handles.items() if handle[1] < known_before_ms}
-        self.manners.booted()
+        self.manners.booted(in_doubt)
         self._flying.clear()
         self._starts.clear()
         self._waits.clear()
