@@ -106,6 +106,10 @@ class ReactionActor(Actor):
         machine = self._state.reactions.get(run)
         older: ReactionMachine | None = None
         if machine is None:
+            if isinstance(event, (events.Clear, events.Restore)) and info.message not in self._state.owners:
+                self._state.io.tell(
+                    Release(info.key.conversation, info.message or "", run)
+                )  # it is at rest, say so again
             if isinstance(event, (events.Clear, events.Restore, events.Sent)):
                 return
             machine = self._state.reactions[run] = ReactionMachine(info)
@@ -152,7 +156,7 @@ class ReactionActor(Actor):
         self._state.reactions.pop(run, None)
         if info.message is not None and self._state.owners.get(info.message) == run:
             del self._state.owners[info.message]
-            self._state.io.tell(Release(info.key.conversation, info.message))
+            self._state.io.tell(Release(info.key.conversation, info.message, run))
         self._state.router.tell(Settled(info.key, not_shown))
 
 

@@ -51,6 +51,13 @@ class RunRow:
     """When it was opened, by the wall clock: the age of a run outlives its process."""
 
 
+class RestRow(NamedTuple):
+    """What is to show in the end on a message, and the run that has ended so."""
+
+    run: str
+    chain: Chain
+
+
 class LearnedRow(NamedTuple):
     """What a limit has taught about a scope, and when (ms, by the wall clock)."""
 
@@ -84,8 +91,8 @@ class Contents:
     runs: dict[RunKey, RunRow] = field(default_factory=dict)
     marks: dict[Place, dict[str, Mark]] = field(default_factory=dict)
     """Marks that are, or may be, on a message."""
-    rests: dict[Place, Chain] = field(default_factory=dict)
-    """What is to show in the end on a message whose run has ended, and does not yet for certain."""
+    rests: dict[Place, RestRow] = field(default_factory=dict)
+    """By message: what does not yet show for certain."""
     typing: set[Place] = field(default_factory=set)
     ended: dict[RunKey, tuple[str, str | None, int]] = field(default_factory=dict)
     """Outcome, reason and wall clock (ms) of ended runs."""
@@ -139,8 +146,12 @@ class Ledger(Protocol):
     def marks(self, place: Place, marks: Mapping[str, Mark]) -> None:
         """These marks are, or may be, on the message; none: the row is dropped."""
 
-    def rest(self, place: Place, chain: Chain) -> None:
-        """This is to show in the end on the message, and may stay; nothing: what shows is to go, or all is done."""
+    def rest(self, place: Place, row: RestRow | None) -> None:
+        """This is to show in the end on the message, and stays; None: what shows is to go, or all is done."""
+
+    def resting(self, place: Place) -> RestRow | None:
+        """What was told last of the message."""
+        ...
 
     def typing(self, place: Place, on: bool) -> None: ...
 
@@ -203,11 +214,14 @@ class MemoryLedger:
         else:
             self._contents.marks.pop(place, None)
 
-    def rest(self, place: Place, chain: Chain) -> None:
-        if chain:
-            self._contents.rests[place] = chain
+    def rest(self, place: Place, row: RestRow | None) -> None:
+        if row is not None:
+            self._contents.rests[place] = row
         else:
             self._contents.rests.pop(place, None)
+
+    def resting(self, place: Place) -> RestRow | None:
+        return self._contents.rests.get(place)
 
     def typing(self, place: Place, on: bool) -> None:
         if on:
@@ -267,8 +281,8 @@ class AccountLedger:
     account: str
 
     def calling(self, command: Command, possible: Mapping[str, Mark] | None) -> None:
-        """A call is about to be made: from now on its mark, or typing, may be there."""
-        if command.op is Op.SET and command.message is not None:
+        """A call is about to be made: from now on its mark, or typing, may be there, or not any more."""
+        if command.message is not None:
             self.marks(command.conversation, command.message, possible)
         elif command.op is Op.TYPING_START:
             self.ledger.typing(Place(self.account, command.conversation, command.thread), True)
@@ -281,9 +295,12 @@ class AccountLedger:
         """These marks of ours are, or may be, there, or nothing that we still have to do with."""
         self.ledger.marks(Place(self.account, conversation, message), possible or {})
 
-    def rests(self, conversation: str, message: str) -> None:
-        """What was to show there in the end shows, or cannot be had."""
-        self.ledger.rest(Place(self.account, conversation, message), ())
+    def rests(self, conversation: str, message: str, run: str) -> None:
+        """What this run was to leave there shows, or cannot be had."""
+        place = Place(self.account, conversation, message)
+        row = self.ledger.resting(place)
+        if row is not None and row.run == run:
+            self.ledger.rest(place, None)
 
     def learned(self, learned: Mapping[ScopeKey, Learned], wall_ms: int) -> None:
         """Limits have taught this just now."""

@@ -22,13 +22,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RunRow, Scope
+from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RestRow, RunRow, Scope
 from actors.ledger_file import LedgerFile
 from actors.ledger_folder import LedgerLockedError
 from actors.ledger_tables import Row
 from actors.ledger_writer import Everything, LedgerWriter
 from actors.presence.marks import Mark
-from actors.presence.policy import Chain
 from actors.presence.terms import RunKey
 from actors.runtime.waiting import native_sleep
 
@@ -108,11 +107,11 @@ class SqliteLedger(MemoryLedger):
         super().marks(place, marks)
         self._note("marks", place, dict(marks) or None)
 
-    def rest(self, place: Place, chain: Chain) -> None:
-        if not chain and place not in self._contents.rests:
+    def rest(self, place: Place, row: RestRow | None) -> None:
+        if row is None and place not in self._contents.rests:
             return
-        super().rest(place, chain)
-        self._note("rests", place, chain or None)
+        super().rest(place, row)
+        self._note("rests", place, row)
 
     def typing(self, place: Place, on: bool) -> None:
         if on == (place in self._contents.typing):
@@ -269,7 +268,7 @@ def add_missing(held: Contents, found: Contents) -> Contents:
     news = Contents(
         {key: row for key, row in found.runs.items() if key not in held.runs and key not in held.ended},
         _without(found.marks, held.marks),
-        {place: chain for place, chain in found.rests.items() if place not in held.rests},
+        {place: row for place, row in found.rests.items() if place not in held.rests},
         found.typing - held.typing,
         {key: row for key, row in found.ended.items() if key not in held.ended and key not in held.runs},
         found.used,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, Place, RefusedRow, RunRow
+from actors.ledger import USED_IDS_MAX, Contents, LearnedRow, Place, RefusedRow, RestRow, RunRow
 from actors.presence.lesson import Learned
 from actors.presence.marks import Mark
 from actors.presence.policy import Policy
@@ -36,6 +36,8 @@ _WIDTH = max(map(len, _KEYS.values()))
 _FILL = (None,) * _WIDTH
 _ROWS_MAX = 1_024
 """Of one statement; a power of two."""
+_MARKS = msgspec.msgpack.Decoder(dict[str, Mark | str | None])
+_REST = msgspec.msgpack.Decoder(RestRow)
 Row = tuple[str, tuple[Any, ...]]
 """Table and key."""
 
@@ -118,8 +120,8 @@ def rows_of(held: Contents, number: int) -> Iterator[tuple[Row, Any]]:
         yield ("runs", key), run
     for place, marks in held.marks.items():
         yield ("marks", place), marks
-    for place, chain in held.rests.items():
-        yield ("rests", place), chain
+    for place, rest in held.rests.items():
+        yield ("rests", place), rest
     for place in held.typing:
         yield ("typing", (place.account, place.conversation, place.target or "")), True
     for key, ended in held.ended.items():
@@ -147,10 +149,6 @@ def _decode_run(key: RunKey, data: bytes) -> RunRow:
     return RunRow(info, lease_ms, events_only, direct, mentioned, kind, opened_wall_ms)
 
 
-def _mark(row: Any) -> Mark:
-    return Mark(*row) if isinstance(row, list) else Mark(row)
-
-
 def contents(connection: sqlite3.Connection) -> Contents:
     """All that is in the file. Anything may be raised where it makes no sense."""
     held = Contents()
@@ -158,10 +156,10 @@ def contents(connection: sqlite3.Connection) -> Contents:
         key = RunKey(account, conversation, run)
         held.runs[key] = _decode_run(key, data)
     for account, conversation, message, data in connection.execute("SELECT * FROM marks"):
-        marks = msgspec.msgpack.decode(data)
-        held.marks[Place(account, conversation, message)] = {emoji: _mark(row) for emoji, row in marks.items()}
+        marks = {emoji: row if isinstance(row, Mark) else Mark(row) for emoji, row in _MARKS.decode(data).items()}
+        held.marks[Place(account, conversation, message)] = marks
     for account, conversation, message, data in connection.execute("SELECT * FROM rests"):
-        held.rests[Place(account, conversation, message)] = tuple(msgspec.msgpack.decode(data))
+        held.rests[Place(account, conversation, message)] = _REST.decode(data)
     for account, conversation, thread, _ in connection.execute("SELECT * FROM typing"):
         held.typing.add(Place(account, conversation, thread or None))
     ended = []

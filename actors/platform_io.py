@@ -61,19 +61,19 @@ class AccountIO:
     """Whether the router wants to hear of changes."""
     failed: dict[tuple[str, str | None, bool], Message] = field(default_factory=dict)
     """By lane: the desire on which the actor has failed, to be told again."""
-    released: set[tuple[str, str]] = field(default_factory=set)
-    """Conversation and message of lanes that bring a message to rest: there is no run any more that would change it."""
+    released: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Conversation and message of lanes that bring a message to rest, and the run that has ended there."""
 
     def show(
         self, conversation: str, message: str, chain: Chain, rank: Rank, now_ms: int, *, forum: bool = False
     ) -> Sequence[Report]:
         """This mark should show, or none (empty chain)."""
-        self.released.discard((conversation, message))
+        self.released.pop((conversation, message), None)
         return self.lanes.show(conversation, message, chain, rank, now_ms, forum=forum)
 
-    def release(self, conversation: str, message: str, now_ms: int) -> Sequence[Report]:
+    def release(self, conversation: str, message: str, run: str, now_ms: int) -> Sequence[Report]:
         """The run is over and its last wish is told."""
-        self.released.add((conversation, message))
+        self.released[conversation, message] = run
         return self.lanes.release(conversation, message, now_ms)
 
     def settle_marks(self, conversation: str, message: str, *, called: bool) -> None:
@@ -82,9 +82,10 @@ class AccountIO:
         if possible is None and self.lanes.keeps_marks(conversation, message):
             return
         self.ledger.marks(conversation, message, possible)
-        if possible is None and (conversation, message) in self.released:
-            self.released.discard((conversation, message))
-            self.ledger.rests(conversation, message)
+        if possible is None:
+            run = self.released.pop((conversation, message), None)
+            if run is not None:
+                self.ledger.rests(conversation, message, run)
 
     def retold(self, message: Any) -> Message | None:
         """What to tell the actor after it has failed on ``message``; None: nothing that could help."""
@@ -175,8 +176,8 @@ class PlatformIOActor(Actor):
                 return lanes.type_stop(conversation, thread, now_ms)
             case TypeWithdraw(conversation, thread):
                 return lanes.type_withdraw(conversation, thread, now_ms)
-            case Release(conversation, target):
-                return self._account.release(conversation, target, now_ms)
+            case Release(conversation, target, run):
+                return self._account.release(conversation, target, run, now_ms)
             case AnswersLost():
                 return lanes.restart(now_ms)
             case Reachable():
@@ -207,10 +208,10 @@ class PlatformIOActor(Actor):
         try:
             account.ledger.calling(command, possible)
             make = partial(account.port.call, command, account.deadline_of(command.op), answer)
-            if command.op in (Op.SET, Op.TYPING_START):
-                account.ledger.after_commit(make)  # a process that is killed now must know what it may have left
-            else:
+            if command.op is Op.TYPING_STOP:
                 make()
+            else:
+                account.ledger.after_commit(make)  # who comes after a kill must know what may be there, and what not
         except BaseException:
             answer(Outcome(OutcomeKind.UNKNOWN, detail="not made"))  # nobody else will
             raise

@@ -45,6 +45,7 @@ class Release(Message, frozen=True):
 
     conversation: str
     message: str
+    run: str
 
 
 class CallEnded(Message, frozen=True):

@@ -91,8 +91,7 @@ def recover_late(
         account = parts.accounts.get(place.account)
         if account is None or place.target is None or not account.lanes.keeps_marks(place.conversation, place.target):
             continue
-        del found.rests[place]  # another run has the message now
-        account.ledger.rests(place.conversation, place.target)
+        account.ledger.rests(place.conversation, place.target, found.rests.pop(place).run)  # another run has it now
     recover(found, config, parts, accounts, now_ms, wall_ms)
 
 
@@ -111,14 +110,13 @@ def _adopt_marks(place: Place, contents: Contents, owned: bool, parts: Parts, no
     account, (_, conversation, message) = parts.accounts.get(place.account), place
     if account is None or message is None:
         return None
-    marks, rest = contents.marks.get(place, {}), contents.rests.get(place, ())
+    marks, rest = contents.marks.get(place, {}), contents.rests.get(place)
     for emoji, mark in marks.items():
         account.lanes.adopt(conversation, message, emoji, mark, now_ms)
-    if owned:
-        account.ledger.rests(conversation, message)
-    else:
-        account.show(conversation, message, rest, Rank.TERMINAL, now_ms)
-        account.release(conversation, message, now_ms)
+    if not owned:
+        chain, run = ((), "") if rest is None else (rest.chain, rest.run)
+        account.show(conversation, message, chain, Rank.TERMINAL, now_ms)
+        account.release(conversation, message, run, now_ms)
         account.settle_marks(conversation, message, called=False)
         parts.router.counters["repaired"] += len(marks) or 1
     return next(reversed(marks), None)

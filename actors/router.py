@@ -33,7 +33,7 @@ from actors.conversation_state import (
 )
 from actors.keys import conversation_key, io_key, reaction_key, typing_key
 from actors.ledger import Place as LedgerPlace
-from actors.ledger import RunRow
+from actors.ledger import RestRow, RunRow
 from actors.messages import FromClient, SessionDown, SessionUp, Subscription, SubscriptionEnded
 from actors.platform_messages import Changed, Release, ShowMark, TypeStop
 from actors.presence.policy import Chain
@@ -196,7 +196,8 @@ class RouterActor(Actor):
         if decision.opened is not None:
             self._entry(decision.opened.key[:2]).open_runs += 1
             self._state.ledger.opened(self._row(decision))
-            self._note_rest(decision.opened, None)
+            if decision.opened.message is not None:
+                self._state.ledger.rest(LedgerPlace(*decision.opened.key[:2], decision.opened.message), None)
         if decision.taken_over is not None:
             self._tell_reaction(TakenOver(decision.taken_over))
         for info, event in decision.deliveries:
@@ -239,7 +240,7 @@ class RouterActor(Actor):
     def _rests_otherwise(self, info: RunInfo, event: events.Clear | events.Restore) -> None:
         """A client has changed its mind after the end."""
         ended = self._runs.ended.get(info.key.account, {}).get(info.key)
-        if ended is not None and ended.settling:
+        if ended is not None and ended.settling and self._runs.owns_marks(info):
             quiet, delayed = self._hushed(ended)
             restored = isinstance(event, events.Restore)
             self._note_rest(info, ack_chain(info, quiet=quiet, delayed=delayed) if restored else None)
@@ -251,8 +252,13 @@ class RouterActor(Actor):
         return quiet, self.now_ms < ended.opened_ms + status.start_delay_ms
 
     def _note_rest(self, info: RunInfo, chain: Chain | None) -> None:
-        if info.message is not None:
-            self._state.ledger.rest(LedgerPlace(info.key.account, info.key.conversation, info.message), chain or ())
+        """Where another run has ended on the message since, that one decides."""
+        if info.message is None:
+            return
+        ledger, place = self._state.ledger, LedgerPlace(info.key.account, info.key.conversation, info.message)
+        held = ledger.resting(place)
+        if held is None or held.run == info.key.run:
+            ledger.rest(place, None if chain is None else RestRow(info.key.run, chain))
 
     def _tell_ended(self, ended: EndedRun | None) -> None:
         """It has ended, or more is known of its end."""
@@ -465,8 +471,10 @@ class RouterActor(Actor):
         self._state.counters["parked"] += 1
         if entry.open_runs == 0 and (entry.given_up or not entry.waiting):
             self._clean_up(entry)
+            self._give_up_rests(entry)
             del self._state.conversations[place]
             return
+        self._give_up_rests(entry)
         entry.given_up = True
         entry.waiting = []
         self._conversations.tell(StartConversation(entry.state))
@@ -483,13 +491,19 @@ class RouterActor(Actor):
 
     def _clean_up(self, entry: Entry) -> None:
         state = entry.state
-        for message in state.owners:
-            self._state.ledger.rest(LedgerPlace(state.account, state.conversation, message), ())
+        for message, run in state.owners.items():
             state.io.tell(ShowMark(state.conversation, message, (), Rank.TERMINAL))
-            state.io.tell(Release(state.conversation, message))
+            state.io.tell(Release(state.conversation, message, run))
         for thread in state.typing:
             state.io.tell(TypeStop(state.conversation, thread))
         state.forget()  # actors that are about to start have nothing to tell again
+
+    def _give_up_rests(self, entry: Entry) -> None:
+        """Where no machine is left that would bring a message to rest, nobody tries."""
+        place = (entry.state.account, entry.state.conversation)
+        for info in self._runs.settling():
+            if info.key[:2] == place and info.key.run not in entry.state.reactions:
+                self._note_rest(info, None)
 
     def _terminal_crashed(self, info: RunInfo, typing: bool) -> None:
         ended = self._runs.crashed_terminal(info.key)

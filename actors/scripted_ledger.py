@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RunRow, Scope
+from actors.ledger import Contents, LearnedRow, MemoryLedger, Place, RefusedRow, RestRow, RunRow, Scope
 from actors.presence.marks import Mark
-from actors.presence.policy import Chain
 from actors.presence.terms import RunKey
 from actors.runtime import Actor, ActorRef, Runtime
 
@@ -92,9 +91,9 @@ class ScriptedLedger(MemoryLedger):
         super().marks(place, marks)
         self._note(lambda disk: disk.marks(place, marks))
 
-    def rest(self, place: Place, chain: Chain) -> None:
-        super().rest(place, chain)
-        self._note(lambda disk: disk.rest(place, chain))
+    def rest(self, place: Place, row: RestRow | None) -> None:
+        super().rest(place, row)
+        self._note(lambda disk: disk.rest(place, row))
 
     def typing(self, place: Place, on: bool) -> None:
         super().typing(place, on)

@@ -35,7 +35,7 @@ class Slots:
         mine = Contents(
             {key: row for key, row in held.runs.items() if key.account in accounts},
             {place: marks for place, marks in held.marks.items() if place.account in accounts},
-            {place: chain for place, chain in held.rests.items() if place.account in accounts},
+            {place: row for place, row in held.rests.items() if place.account in accounts},
             {place for place in held.typing if place.account in accounts},
         )
         own = self.own.load()
@@ -51,8 +51,8 @@ class Slots:
             self.own.opened(row)
         for place, marks in mine.marks.items():
             self.own.marks(place, {**own.marks.get(place, {}), **marks})
-        for place, chain in mine.rests.items():
-            self.own.rest(place, chain)
+        for place, rest in mine.rests.items():
+            self.own.rest(place, rest)
         for place in mine.typing:
             self.own.typing(place, True)
         self._taken.append((ledger, mine))
@@ -73,7 +73,7 @@ class Slots:
             for place in mine.marks:
                 ledger.marks(place, {})
             for place in mine.rests:
-                ledger.rest(place, ())
+                ledger.rest(place, None)
             for place in mine.typing:
                 ledger.typing(place, False)
             ledger.close()

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+import msgspec
 import pytest
 
 from actors import ledger as ledger_module
-from actors.ledger import Contents, LearnedRow, Ledger, MemoryLedger, Place, RefusedRow, RunRow
+from actors.ledger import Contents, LearnedRow, Ledger, MemoryLedger, Place, RefusedRow, RestRow, RunRow
 from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
 from actors.presence.lesson import Learned
 from actors.presence.marks import Mark
@@ -57,9 +58,12 @@ def row(key: RunKey = KEY) -> RunRow:
 def fill(ledger: Ledger) -> None:
     ledger.opened(row())
     ledger.opened(row(RunKey("a", "c", "m2")))
-    ledger.marks(PLACE, {"👀": Mark("h1"), "🤔": Mark()})
+    ledger.marks(PLACE, {"👀": Mark("h1"), "🤔": Mark("h2", False), "🔥": Mark(None, False, "key-1")})
     ledger.marks(Place("a", "c", "m9"), {"👀": Mark()})
     ledger.marks(Place("a", "c", "m9"), {})
+    ledger.rest(PLACE, RestRow("m1", ("👍", "👌")))
+    ledger.rest(Place("a", "c", "m9"), RestRow("m9", ("👍",)))
+    ledger.rest(Place("a", "c", "m9"), None)
     ledger.typing(Place("a", "c", None), True)
     ledger.typing(Place("a", "c", "t"), True)
     ledger.typing(Place("a", "c", "t"), False)
@@ -73,7 +77,8 @@ def fill(ledger: Ledger) -> None:
 
 EXPECTED = Contents(
     runs={KEY: row()},
-    marks={PLACE: {"👀": Mark("h1"), "🤔": Mark()}},
+    marks={PLACE: {"👀": Mark("h1"), "🤔": Mark("h2", False), "🔥": Mark(None, False, "key-1")}},
+    rests={PLACE: RestRow("m1", ("👍", "👌"))},
     typing={Place("a", "c", None)},
     ended={RunKey("a", "c", "m2"): ("done", "why", 1_700_000_000_000)},
     used={"s": {"e0": None, "e1": None, "e2": None}},
@@ -86,7 +91,7 @@ def test_the_twin_in_memory_gives_back_what_it_was_told() -> None:
     ledger = MemoryLedger()
     fill(ledger)
     assert ledger.load() == EXPECTED
-    assert ledger.rows == 3
+    assert ledger.rows == 4
 
 
 def test_the_ledger_on_disk_gives_it_back_to_the_next_process(tmp_path: Path) -> None:
@@ -98,6 +103,27 @@ def test_the_ledger_on_disk_gives_it_back_to_the_next_process(tmp_path: Path) ->
     assert second.load() == EXPECTED
     assert list(second.load().used["s"]) == ["e0", "e1", "e2"]
     second.close()
+
+
+def test_a_file_of_the_version_before_is_read_and_goes_on_as_one_of_this(tmp_path: Path) -> None:
+    SqliteLedger(tmp_path, Hub()).close()
+    with sqlite3.connect(tmp_path / "ledger.db") as other:
+        other.execute("DROP TABLE rests")
+        other.execute(
+            "INSERT INTO marks VALUES ('a', 'c', 'm1', ?)", (msgspec.msgpack.encode({"👀": "h1", "🤔": None}),)
+        )
+        other.execute("PRAGMA user_version=1")
+    other.close()
+    ledger = SqliteLedger(tmp_path, Hub())
+    assert ledger.load().marks == {PLACE: {"👀": Mark("h1"), "🤔": Mark()}}
+    ledger.rest(PLACE, RestRow("m1", ("👍",)))
+    ledger.close()
+    again = SqliteLedger(tmp_path, Hub())
+    assert again.load().rests == {PLACE: RestRow("m1", ("👍",))}
+    again.close()
+    with sqlite3.connect(tmp_path / "ledger.db") as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (2,)
+    other.close()
 
 
 def test_an_ack_waits_for_the_commit_of_what_was_told_before_it(tmp_path: Path) -> None:

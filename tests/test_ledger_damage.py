@@ -31,11 +31,11 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
     "of a later version": lambda path: spoil(path, "PRAGMA user_version=77"),
     **{
         f"rubbish in {table}": lambda path, table=table: spoil(path, f"UPDATE {table} SET row=x'c1ff'")  # type: ignore[misc]
-        for table in ("runs", "marks", "ended", "used", "learned", "refused")
+        for table in ("runs", "marks", "rests", "ended", "used", "learned", "refused")
     },
     **{
         f"something else in {table}": lambda path, table=table: spoil(path, f"UPDATE {table} SET row=x'9301c0c0'")  # type: ignore[misc]
-        for table in ("runs", "ended", "used", "learned", "refused")
+        for table in ("runs", "marks", "rests", "ended", "used", "learned", "refused")
     },
 }
 

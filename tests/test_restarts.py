@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.presence.breaker import Refusals
-from tests.scenes import assert_nothing_left, calls, event, play, received, typing
+from tests.scenes import SANDBOX, assert_nothing_left, calls, event, play, received, typing
 
 KILL = "@kill_restart"
 
@@ -175,3 +175,127 @@ def test_budgets_that_have_had_the_time_to_fill_are_full_after_a_restart() -> No
     assert first_calls(9_000, "c") > [0, 0, 0]
     assert first_calls(9_000, "d") == [0, 0, 0]
     assert first_calls(30_000, "c") == [0, 0, 0]
+
+
+# --- ends ---------------------------------------------------------------------------------------------------------------
+
+PLATFORMS = (
+    "sandbox",
+    "discord",
+    "matrix",
+)  # a mark replaces the one before, is added, can be removed by its handle only
+ENDS = {
+    ("done", "keep"): ["👍"], ("error", "keep"): ["😱"], ("done", "restore"): ["👀"], ("error", "restore"): ["👀"],
+    ("done", "clear"): [], ("error", "clear"): [], ("cancelled", "keep"): [], ("silent", "restore"): [],
+}  # fmt: skip
+
+
+def on(platform: str, **settings: Any) -> dict[str, Any]:
+    status = {"presentation": "full", **settings.pop("status", {})}
+    return {"accounts": {"a": {"platform": platform}}, "typing": {"mode": "never"}, "status": status, **settings}
+
+
+def assert_shows(result: Any, *emojis: str) -> None:
+    """These marks of ours are on the message at last, and nothing is left to do."""
+    plain = result.to_json()
+    assert [emoji.replace("\ufe0f", "") for shown in plain["shown"].values() for emoji in shown] == list(emojis)
+    assert (plain["ledger_rows"], plain["open_runs"], plain["violations"]) == (0, 0, [])
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("kill_ms", [5_000, 5_100, 5_500, 6_200, 7_900])
+@pytest.mark.parametrize(("end", "settle"), ENDS)
+def test_what_an_ended_run_leaves_on_its_message_is_shown_by_the_next_process(
+    end: str, settle: str, kill_ms: int, platform: str
+) -> None:
+    result = play(
+        received(0), event(100, "thinking"), event(5_000, end), [kill_ms, KILL], received(9_000, "m1"),
+        config=on(platform, status={"settle": settle}), latency_ms=400,
+    )  # fmt: skip
+    assert_shows(result, *ENDS[end, settle])
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_settings_of_the_run_decide_what_the_next_process_shows(platform: str) -> None:
+    new = {**SANDBOX, **on(platform, status={"settle": "clear", "emoji": {"done": "🔥"}})}
+    result = play(
+        received(0), event(100, "thinking"), [2_000, {"type": "@reload", "config": new}], event(5_000, "done"),
+        [5_100, KILL], config=on(platform, status={"settle": "keep"}), latency_ms=400,
+    )  # fmt: skip
+    assert_shows(result, "👍")
+
+
+@pytest.mark.parametrize(("event_kind", "emojis"), [("clear", []), ("restore", ["👀"])])
+def test_a_client_that_has_changed_its_mind_after_the_end_is_heard_by_the_next_process(
+    event_kind: str, emojis: list[str]
+) -> None:
+    result = play(
+        received(0), event(100, "thinking"), event(5_000, "done"), event(5_300, event_kind), [5_400, KILL],
+        config=on("sandbox", status={"settle": "keep"}), latency_ms=2_000,
+    )  # fmt: skip
+    assert_shows(result, *emojis)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("outcome", ["invalid_reaction", "bad_request"])
+def test_where_the_next_process_cannot_show_the_end_no_older_mark_stays(outcome: str, platform: str) -> None:
+    rules = [{"op": "set", "from_ms": 5_000, "outcome": outcome}]
+    result = play(
+        received(0), event(100, "thinking"), event(5_000, "done"), [5_100, KILL],
+        config=on(platform, status={"settle": "keep"}), latency_ms=400, rules=rules,
+    )  # fmt: skip
+    assert_shows(result)
+
+
+def test_an_end_waits_over_restarts_until_the_account_may_call_again() -> None:
+    result = play(
+        received(0), event(100, "thinking"), event(5_000, "done"), [8_000, KILL], [20_000, KILL], [60_000, KILL],
+        config=on("sandbox", status={"settle": "keep"}),
+        rules=[{"op": "*", "from_ms": 4_000, "until_ms": 50_000, "outcome": "auth"}],
+    )  # fmt: skip
+    assert_shows(result, "👍")
+
+
+@pytest.mark.parametrize("opened_ms", [5_050, 7_000])
+def test_the_next_run_on_the_message_decides_what_stays_there(opened_ms: int) -> None:
+    result = play(
+        received(0), event(100, "thinking"), event(5_000, "done"), received(opened_ms, run="r2"), [5_100, KILL],
+        event(8_000, "error", run="r2"), config=on("sandbox", status={"settle": "keep"}), latency_ms=400,
+    )  # fmt: skip
+    assert_shows(result, "😱")
+
+
+def test_an_end_that_shows_already_is_left_alone() -> None:
+    result = play(
+        received(0), event(100, "thinking"), event(5_000, "done"), [8_000, KILL], received(20_000, "m2"),
+        event(22_000, "silent", "m2"), config=on("sandbox", status={"settle": "keep"}),
+    )  # fmt: skip
+    assert [call for call in calls(result) if call[0] > 6_000] == []
+    assert_shows(result, "👍")
+
+
+# --- calls whose end nobody knows ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("applied", [True, False])
+@pytest.mark.parametrize("then", ["nobody comes", "the client comes back"])
+def test_a_call_without_an_answer_is_made_once_more_under_its_key(platform: str, applied: bool, then: str) -> None:
+    back = [event(8_000, "thinking"), event(12_000, "done")] if then == "the client comes back" else []
+    result = play(
+        received(0), event(100, "thinking"), [6_000, KILL], *back, config=on(platform),
+        rules=[{"op": "set", "message": "m1", "from_ms": 500, "until_ms": 6_000, "outcome": "hang", "applied": applied}],
+    )  # fmt: skip
+    doubted = [call.command for call in result.world.calls if call.t_ms < 6_000][-1]
+    assert (doubted.op.value, bare(doubted.emoji)) == ("set", "🤔")
+    again = [call.command for call in result.world.calls if call.t_ms >= 6_000 and call.command.emoji == doubted.emoji]
+    sets = [command.idempotency_key for command in again if command.op.value == "set"]
+    if back or platform == "matrix":  # else it is taken off without being sought
+        assert sets[0] == doubted.idempotency_key
+    assert all(key == doubted.idempotency_key for key in sets[:1])
+    assert len(sets) == len(set(sets))
+    assert_shows(result)
+
+
+def bare(emoji: str | None) -> str:
+    return (emoji or "").replace("\ufe0f", "")

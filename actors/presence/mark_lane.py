@@ -126,10 +126,10 @@ class MarkLane:
             self._inherit(emoji, mark)
 
     def _inherit(self, emoji: str, mark: Mark) -> None:
-        if mark.key is None:
-            self._marks.confirm(emoji, mark.handle)
-        else:
+        self._marks.confirm(emoji, mark.handle)
+        if not mark.certain:
             self._marks.doubt(emoji)
+        if mark.key is not None:
             self._keys[Op.SET, emoji] = mark.key
 
     def release(self) -> None:
@@ -145,10 +145,11 @@ class MarkLane:
     @property
     def possible(self) -> dict[str, Mark]:
         """The marks that are, or may be, on the message."""
-        return {emoji: Mark(self._marks.handle(emoji), self._doubtful_key(emoji)) for emoji in self._marks}
-
-    def _doubtful_key(self, emoji: str) -> str | None:
-        return None if self._marks.is_certain(emoji) else self._keys.get((Op.SET, emoji))
+        keys = self._keys
+        return {
+            emoji: Mark(handle) if certain else Mark(handle, False, keys.get((Op.SET, emoji)))
+            for emoji, (handle, certain) in self._marks.items()
+        }
 
     @property
     def settled(self) -> bool:

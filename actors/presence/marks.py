@@ -6,7 +6,7 @@ without an answer that tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator
 from typing import NamedTuple
 
 __all__ = ["Mark", "MarkSet"]
@@ -17,8 +17,10 @@ class Mark(NamedTuple):
 
     handle: str | None = None
     """The platform's own id of it, if it gave one."""
+    certain: bool = True
+    """Whether it is there; else a call about it has no answer yet that tells."""
     key: str | None = None
-    """The idempotency key of a call that put it there, and of which nobody knows how it ended."""
+    """The idempotency key of that call, if it was to put the mark there."""
 
 
 _ABSENT: tuple[str | None, bool] = (None, False)
@@ -42,6 +44,10 @@ class MarkSet:
 
     def __contains__(self, emoji: object) -> bool:
         return emoji in self._marks
+
+    def items(self) -> ItemsView[str, tuple[str | None, bool]]:
+        """Emojis with handle and whether the mark is known to be there."""
+        return self._marks.items()
 
     def is_certain(self, emoji: str) -> bool:
         """Whether the mark is known to be on the message."""

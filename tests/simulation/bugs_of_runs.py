@@ -90,7 +90,7 @@ RUNS = (
     Bug("old-messages-are-marked", "reaction", "actors/presence/runs.py",
         "    if received.sent_at_ms is not None and too_old(",
         "    if received.sent_at_ms is None and too_old("),
-    Bug("what-is-not-presented-shows", "reaction", "actors/presence/reaction_marks.py",
+    Bug("what-is-not-presented-shows", "reaction", "actors/presence/presented.py",
         "(status.presentation is not None and state not in status.presentation)",
         "(status.presentation is not None and state in status.presentation)"),
     Bug("a-refused-final-mark-leaves-the-phase", "reaction", "actors/presence/reaction.py",

@@ -69,7 +69,8 @@ class Manners:
     def booted(self, in_doubt: Iterable[tuple[str, str]]) -> None:
         """Another process: it remembers no refusal. ``in_doubt``: accounts and keys of calls of whose end it does not know."""
         for where in in_doubt:
-            self._keys[where].settled = False
+            if where in self._keys:  # else it has died before the call
+                self._keys[where].settled = False
         self._under_way.clear()
         self._in_doubt.clear()
         self._refused.clear()
