@@ -24,8 +24,6 @@ ENDED_MAX = 100_000
 USED_IDS_MAX = 4_096
 USED_SESSIONS_MAX = 10_000
 LEARNED_MAX = 10_000
-FORGOTTEN_MS = 1_800_000
-"""So long after a block the longest distance is forgotten."""
 
 
 class Place(NamedTuple):
@@ -70,7 +68,7 @@ class LearnedRow(NamedTuple):
 
     def is_over(self, wall_ms: int) -> bool:
         """Whether it says nothing any more."""
-        return self.age_ms(wall_ms) > self.learned.blocked_ms + FORGOTTEN_MS
+        return self.age_ms(wall_ms) > self.learned.kept_ms
 
 
 class RefusedRow(NamedTuple):

@@ -11,10 +11,10 @@ Blocks
     times as long when it repeats. No block is longer than a week, whatever it says.
 
 Learning
-    Every limit also slows its scope: calls keep a least distance (twice the budget's interval, or 300 ms
-    where there is no budget), so a backlog leaves one by one and not in a burst. Each further limit doubles
-    the distance, each quiet spell halves it, and once it is below the budget's own interval it is
-    forgotten. Answers to calls that were under way when a limit became known add no second lesson.
+    Every limit also slows its scope (`lesson`): calls keep a least distance, so a backlog leaves one by one and not in
+    a burst. Each further limit lengthens it, quiet spells halve it, and going back to where a limit came is tried
+    ever more seldom. Answers to calls that were under way when a limit became known add no second lesson. A limit
+    that was taken for the account's, because two conversations met one, teaches the conversation, too.
 
 Memory
     A budget that is full again, a block that is over and a lesson that is forgotten are the same as no
@@ -136,11 +136,12 @@ class Pacing:
         ``begun_ms``: when the call began (None: now), so that one flood is one lesson.
         """
         key = self._blocked_key(command, scope, now_ms)
-        lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
         wait_ms = None if retry_after_ms is None else min(retry_after_ms, MAX_WAIT_MS)
-        lesson.limited(wait_ms, now_ms, now_ms if begun_ms is None else begun_ms)
-        self._lessons.put(key, lesson, now_ms)
-        self._news.add(key)
+        begun_ms = now_ms if begun_ms is None else begun_ms
+        guessed = key == ACCOUNT and scope != "account"
+        self._limited(command, key, wait_ms, now_ms, begun_ms, guessed)
+        if guessed:
+            self._limited(command, ScopeKey("conversation", "", command.conversation), wait_ms, now_ms, begun_ms)
         return key
 
     def pause(self, command: Command, scope: str | None, wait_ms: int, now_ms: int) -> None:
@@ -235,6 +236,14 @@ class Pacing:
             if last is not None and last[0] != command.conversation and now_ms - last[1] <= JOIN_MS:
                 return ACCOUNT
         return ScopeKey("conversation", "", command.conversation)
+
+    def _limited(
+        self, command: Command, key: ScopeKey, wait_ms: int | None, now_ms: int, begun_ms: int, guessed: bool = False
+    ) -> None:
+        lesson = self._lessons.get(key) or Lesson(self._usual_ms(command.op, key))
+        lesson.limited(wait_ms, now_ms, begun_ms, guessed)
+        self._lessons.put(key, lesson, now_ms)
+        self._news.add(key)
 
     def _usual_ms(self, op: Op, key: ScopeKey) -> int:
         """The interval of the tightest budget of a scope; 0: it has none."""
