@@ -72,6 +72,15 @@ LIMITS: Mapping[str, tuple[Window, ...]] = {
 """Signal publishes no limit and is held to a call a second; the built-in service has none."""
 
 
+CHANGE_MS: Mapping[str, int] = {
+    "telegram": 1_000, "discord": 1_000, "slack": 5_000, "matrix": 5_000, "whatsapp": 6_000, "mattermost": 700,
+    "zulip": 1_000, "signal": 3_000, "teams": 2_000, "googlechat": 3_000,
+}  # fmt: skip
+"""No platform says how often one message's marks may change; faster than this nobody can follow, and all are calls."""
+ENDS = frozenset({"👍", "👍️", "😱", "+1", "scream", "like", "screamingfear"})
+"""The platforms' marks of done and error, which may come at any time."""
+
+
 @dataclass
 class Counter:
     """One limit of one account; ``peak`` is the largest share of it that was ever in use."""

@@ -13,7 +13,7 @@ from actors.scenario import read
 from actors.simulate import Result, Simulation
 from tests.config_trees import account_on
 from tests.soak import traffic
-from tests.soak.documented import LIMITS, TYPING, Limiter, Window
+from tests.soak.documented import CHANGE_MS, ENDS, LIMITS, TYPING, Limiter, Window
 from tests.soak.naive import Naive
 
 REST_MS = 600_000
@@ -31,6 +31,13 @@ class LimitedWorld(Faults):
         self.limiters = {name: Limiter(name, share) for name in LIMITS}
         self.refused: dict[str, list[int]] = {name: [] for name in LIMITS}
         self.into_blocks: list[str] = []
+        self.overlaps: list[str] = []
+        self.changes: list[str] = []
+        """Changes of a message's mark that came too soon."""
+        self._busy: dict[tuple[str, ...], int] = {}
+        """Lane to when its last call ends."""
+        self._shown: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+        """Message to its marks, and when they were asked for."""
         self._blocks: dict[tuple[str, ...], tuple[int, int]] = {}
         """Scope to (when livesign knows of it, when it ends)."""
         self._rng = random.Random(seed)
@@ -38,6 +45,7 @@ class LimitedWorld(Faults):
     def judge(self, call: Call, now_ms: int) -> Verdict:
         rng, op = self._rng, call.op.value
         latency_ms = rng.choice((20, 60, 60, 150, 400))
+        self._note_lane(call, now_ms, now_ms + latency_ms)
         for scope in _scopes(call.account, op, call.conversation):
             known_ms, until_ms = self._blocks.get(scope, (0, 0))
             if known_ms < now_ms < until_ms:
@@ -49,7 +57,28 @@ class LimitedWorld(Faults):
             return Verdict("rate_limited", latency_ms, wait_ms, window.scope)
         if rng.random() < 0.01:
             return Verdict("transient", latency_ms)
+        if op == "set":
+            self._note_change(call, now_ms)
         return Verdict(latency_ms=latency_ms)
+
+    def _note_lane(self, call: Call, now_ms: int, ends_ms: int) -> None:
+        """One message's marks, or one typing target, have one call under way at most."""
+        lane = (call.account, call.conversation, call.message or "", "" if call.message else call.thread or "")
+        if now_ms < self._busy.get(lane, 0):
+            self.overlaps.append(
+                f"{'/'.join(lane)}: {call.op} at {now_ms} ms, before the answer at {self._busy[lane]} ms"
+            )
+        self._busy[lane] = max(ends_ms, self._busy.get(lane, 0))
+
+    def _note_change(self, call: Call, now_ms: int) -> None:
+        """A mark that had to wait may be followed at once by one that did not, but three do not come in one such time."""
+        message = (call.account, call.conversation, call.message or "")
+        shown = self._shown.setdefault(message, [])
+        if call.emoji in ENDS or (shown and shown[-1][0] == call.emoji):
+            return
+        shown.append((call.emoji or "", now_ms))
+        if len(shown) > 2 and now_ms - shown[-3][1] < CHANGE_MS.get(call.account, 0):
+            self.changes.append(f"{'/'.join(message)}: {shown[-3:]}")
 
     def _block(self, call: Call, window: Window, known_ms: int, until_ms: int) -> None:
         account, op, conversation = call.account, call.op.value, call.conversation
@@ -78,11 +107,13 @@ class Soak:
     result: Result
     platforms: LimitedWorld
     naive: dict[str, Naive]
+    minutes: float
     calls: Counter[str] = field(default_factory=Counter)
 
     @property
     def problems(self) -> list[str]:
-        found = [*self.result.violations, *self.platforms.into_blocks]
+        world = self.platforms
+        found = [*self.result.violations, *world.into_blocks, *world.overlaps, *world.changes]
         found += [f"mark left on {'/'.join(place)}" for place in self.result.world.marks]
         left = self.result.to_json()
         return found + [f"{left[name]} {name} left" for name in ("typing", "open_runs", "ledger_rows") if left[name]]
@@ -120,4 +151,4 @@ def soak(minutes: float = 30, seed: int = 0, share: float = 1.0) -> Soak:
     naive = {name: Naive(name) for name in LIMITS}
     for bot in naive.values():
         bot.play(rows)
-    return Soak(result, platforms, naive, Counter(call.account for call in result.world.calls))
+    return Soak(result, platforms, naive, minutes, Counter(call.account for call in result.world.calls))

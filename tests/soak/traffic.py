@@ -10,6 +10,8 @@ CONVERSATIONS = {
     "teams": 12, "googlechat": 16, "sandbox": 10,
 }  # fmt: skip
 """As many as still can be served in a wave's time; each wave asks for far more than the limits allow."""
+MESSAGES = {"zulip": 3, "teams": 4, "googlechat": 8}
+"""Messages of a conversation at a time, where one each would not ask for more than the limits allow; else one."""
 WAVE_MS = 120_000
 TOOLS = ("bash", "web_search", "edit", "calendar")
 
@@ -22,16 +24,17 @@ def rows(minutes: float, seed: int) -> list[list[Any]]:
         for number in range(CONVERSATIONS[platform]):
             conversation = f"-100{number}" if number % 2 else f"{number + 1}"
             for wave in range(max(1, int(minutes * 60_000 / WAVE_MS))):
-                made += _run(rng, platform, conversation, wave)
+                for more in range(MESSAGES.get(platform, 1)):
+                    made += _run(rng, platform, conversation, f"m{wave}.{more}" if more else f"m{wave}", wave * WAVE_MS)
     made.sort(key=lambda row: int(row[0]))
     return made
 
 
-def _run(rng: random.Random, platform: str, conversation: str, wave: int) -> list[list[Any]]:
-    place = {"account": platform, "conversation": conversation, "message": f"m{wave}"}
+def _run(rng: random.Random, platform: str, conversation: str, message: str, from_ms: int) -> list[list[Any]]:
+    place = {"account": platform, "conversation": conversation, "message": message}
     if rng.random() < 0.2:
         place["thread"] = "7"
-    t_ms = wave * WAVE_MS + rng.randrange(300)
+    t_ms = from_ms + rng.randrange(300)
     made: list[list[Any]] = [[t_ms, {"type": "received", "direct": conversation[0] != "-", "mentioned": True, **place}]]
 
     def say(kind: str, wait_ms: int, **fields: Any) -> None:
