@@ -177,6 +177,7 @@ class Application:
             lanes,
             self._port_for(account),
             AccountLedger(self._ledger, account.name),
+            account.egress,
             account.calls.deadline_ms,
             account.calls.typing_deadline_ms,
             watched=lambda: self._subscribers.any,
@@ -257,6 +258,7 @@ class Application:
             held.port = self._port_for(account)
             held.deadline_ms = account.calls.deadline_ms
             held.typing_deadline_ms = account.calls.typing_deadline_ms
+            self._move(held, account)
             held.lanes.change(account.limits, account.reserve, account.calls.concurrency, self.runtime.clock.now_ms())
         stopped = {name for name, held in self.parts.accounts.items() if held.lanes.stopped}
         for name in {*change.changed, *stopped} & change.config.accounts.keys():
@@ -266,6 +268,15 @@ class Application:
         self.parts.router.accounts = tuple(change.config.accounts)
         for name in change.removed:
             self._tell_router(EndAccount(name))
+
+    def _move(self, held: AccountIO, account: Account) -> None:
+        """Where its calls go to another server, or from another host, what the old one has counted is not theirs."""
+        before, held.egress = held.egress, account.egress
+        if held.egress != before:
+            held.lanes.share(self._refusals.setdefault(account.egress, Refusals()))
+        if held.egress[0] != before[0]:
+            forgotten = held.lanes.moved(self.runtime.clock.now_ms())
+            held.ledger.learned(forgotten, self.runtime.clock.wall_ms())
 
     def _add(self, config: Config, name: str) -> None:
         """A new account; its actor is there before anybody may send anything to it."""

@@ -55,6 +55,8 @@ class AccountIO:
     lanes: Lanes
     port: PlatformPort
     ledger: AccountLedger
+    egress: tuple[str, str | None]
+    """`Account.egress`, as its calls go out now."""
     deadline_ms: int = 10_000
     typing_deadline_ms: int = 3_000
     watched: Callable[[], bool] = lambda: False

@@ -32,6 +32,9 @@ class Expiring(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
+
     def get(self, key: K) -> V | None:
         return self._entries.get(key)
 

@@ -160,6 +160,16 @@ class Health:
         self._circuits = Circuits()
         self._outage = Outage()
 
+    def share(self, refusals: Refusals) -> None:
+        """Refusals count here from now on."""
+        self._refusals = refusals
+
+    def moved(self) -> None:
+        """Another server: what the old one refused says nothing any more."""
+        self.revive()
+        self._emojis = Expiring(_past, CAPACITY)
+        self._dead = Expiring(_past, CAPACITY)
+
     def reachable(self, now_ms: int) -> None:
         """What could not be reached may be again: an outage is probed at once."""
         self._outage.probe_now(now_ms)

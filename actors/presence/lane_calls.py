@@ -145,6 +145,11 @@ class LaneCalls:
 
     def restart(self, now_ms: int) -> list[Report]:
         """Whoever made the calls was restarted: nobody knows how those under way ended."""
+        self.lose(now_ms)
+        return self.take_reports()
+
+    def lose(self, now_ms: int) -> None:
+        """Nobody will know how the calls under way ended."""
         flights, self.under_way = self.under_way, {}
         for call, entry in flights.values():
             self.order.ended(entry, call)
@@ -152,7 +157,6 @@ class LaneCalls:
             entry.failed = True
             self._reports += entry.end(call.command, Outcome(OutcomeKind.UNKNOWN), now_ms)
             self.place(entry, now_ms)
-        return self.take_reports()
 
     # --- inside --------------------------------------------------------------------------------
 

@@ -190,6 +190,18 @@ class Lanes:
         self._calls.order.regroup(concurrency)
         self._calls.place_all(now_ms)
 
+    def share(self, refusals: Refusals) -> None:
+        """Calls go out from another host now: its refused calls count."""
+        self._health.share(refusals)
+
+    def moved(self, now_ms: int) -> dict[ScopeKey, Learned]:
+        """The account is at another server now, `change` follows. What the old one has counted, blocked and refused says
+        nothing of it, and answers to calls under way there are lost. What was learned, as it stands now: for the ledger."""
+        self._now_ms = now_ms
+        self._calls.lose(now_ms)
+        self._health.moved()
+        return self._pacing.moved()
+
     def adopt(self, conversation: str, message: str, emoji: str, mark: Mark, now_ms: int) -> None:
         """An earlier process left this mark on the message. Of several, oldest first, the last is kept."""
         self._now_ms = now_ms

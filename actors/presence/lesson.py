@@ -57,6 +57,10 @@ class Learned(NamedTuple):
         return self.blocked_ms + HALVINGS_MS + 2 * MAX_PATIENCE_MS
 
 
+NOTHING: Final = Learned(0, 0, 0, BLOCK_MS, 0)
+"""What says nothing."""
+
+
 class Lesson:
     """State of one limited scope. ``usual_ms``: the interval of its tightest budget, 0 if it has none."""
 

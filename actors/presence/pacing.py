@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from actors.presence.expiring import Expiring
-from actors.presence.lesson import Learned, Lesson
+from actors.presence.lesson import NOTHING, Learned, Lesson
 from actors.presence.limits import Budget, Limit, Route, routes
 from actors.presence.terms import Command, Op, Rank
 
@@ -60,10 +60,7 @@ class Pacing:
 
     def __init__(self, limits: Mapping[str, Limit], reserve: float = 0.0) -> None:
         self.change(limits, reserve)
-        self._tats: Expiring[tuple[str, str, str], int] = Expiring(lambda tat_us, now_ms: tat_us <= now_ms * 1_000)
-        self._lessons: Expiring[ScopeKey, Lesson] = Expiring(lambda lesson, now_ms: lesson.over(now_ms))
-        self._unsaid: tuple[str, int] | None = None
-        self._news: set[ScopeKey] = set()
+        self._forget()
 
     def change(self, limits: Mapping[str, Limit], reserve: float = 0.0) -> None:
         """Other limits from now on; what has been spent, blocked and learned stays."""
@@ -72,6 +69,18 @@ class Pacing:
         self.groups: Mapping[Op, int] = {op: distinct.index(route) for op, route in self._routes.items()}
         """Ops with the same number are paced alike: what holds one back on account or conversation holds
         all."""
+
+    def moved(self) -> dict[ScopeKey, Learned]:
+        """Another server: nothing is spent, blocked or learned there. What was learned, as nothing, to be written down."""
+        learned = dict.fromkeys(self._lessons, NOTHING)
+        self._forget()
+        return learned
+
+    def _forget(self) -> None:
+        self._tats: Expiring[tuple[str, str, str], int] = Expiring(lambda tat_us, now_ms: tat_us <= now_ms * 1_000)
+        self._lessons: Expiring[ScopeKey, Lesson] = Expiring(lambda lesson, now_ms: lesson.over(now_ms))
+        self._unsaid: tuple[str, int] | None = None
+        self._news: set[ScopeKey] = set()
 
     # --- the decision ---------------------------------------------------------------------------------------
 
