@@ -151,3 +151,12 @@ def test_hung_phases_of_a_conversation_do_not_hold_up_its_end() -> None:
     world.show("c", "end", "👍")
     world.pump()
     assert "c/end 👍" in world.made()
+
+
+def test_a_conversation_s_hung_phase_takes_no_connection_from_its_end_even_where_there_are_two() -> None:
+    world = World(make_lanes(concurrency=2), latency_ms=10_000)
+    world.show("c", "m", "🤔", rank=Rank.PHASE)
+    world.pump()
+    world.show("c", "end", "👍")
+    world.pump()
+    assert world.made() == ["c/m 🤔", "c/end 👍"]

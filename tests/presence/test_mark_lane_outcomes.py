@@ -88,9 +88,11 @@ def test_a_bad_request_ends_the_wish_and_is_never_made_again() -> None:
     assert stand.lane.settled
 
 
-def test_a_refused_wish_leaves_the_begun_swap_to_be_finished() -> None:
-    stand = Stand(is_refused=refused("C")).on("A").show("B").call(OK).show("C").settle()
+@pytest.mark.parametrize("rank", list(Rank))
+def test_a_refused_wish_leaves_the_begun_swap_to_be_finished_in_its_own_class(rank: Rank) -> None:
+    stand = Stand(is_refused=refused("C")).on("A").show("B", rank=rank).call(OK).show("C").settle()
     assert stand.calls == ["set B", "remove A"]
+    assert stand.ranks[-2:] == [rank, rank]
     assert stand.results == [("B", None), ("C", INVALID)]
 
 
