@@ -67,6 +67,20 @@ def test_a_limit_soon_after_the_way_back_is_a_failed_trial_and_a_late_one_is_the
     assert lesson.spacing_ms(later_ms + spell_ms) == 0
 
 
+@pytest.mark.parametrize(("later_ms", "slow"), [(HOUR_MS - 1, True), (HOUR_MS + 1, False)])
+def test_no_trial_is_remembered_for_more_than_an_hour(later_ms: int, slow: bool) -> None:
+    lesson, now_ms = Lesson(1_000), 0
+    for spell_ms in (30_000, 300_000, 3_000_000):
+        lesson.limited(0, now_ms, now_ms)
+        now_ms += spell_ms
+        assert lesson.spacing_ms(now_ms - 1) == 2_000
+        assert lesson.spacing_ms(now_ms) == 0
+        now_ms += 1
+    now_ms += later_ms - 1
+    lesson.limited(0, now_ms, now_ms)
+    assert bool(lesson.spacing_ms(now_ms + 30_000)) is slow
+
+
 def test_limits_on_the_way_to_the_right_distance_are_no_failed_trials() -> None:
     lesson = Lesson(0)
     for at_ms in (0, 1_000, 2_000, 3_000):
