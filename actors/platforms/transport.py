@@ -67,15 +67,38 @@ class _TooLarge(Exception):  # noqa: N818
 
 
 class _CappedResponse(HTTPSocketResponse):
-    """An answer of at most `MAX_ANSWER_BYTES`, head and body together."""
+    """The first answer on a connection, of at most `MAX_ANSWER_BYTES`, head and body together.
 
+    The parser takes what follows an answer in the same packet for the next one (it is after an interim answer) and
+    would mix the two. It is no part of this answer; a connection that has said more than asked is not used again.
+    """
+
+    final: Response | None = None
     _seen = 0
 
     def feed(self, data: str | bytes) -> None:
         self._seen += len(data)
         if self._seen > MAX_ANSWER_BYTES:
             raise _TooLarge
-        super().feed(data)
+        try:
+            super().feed(data)
+        except HTTPParseError:
+            if self.final is None:
+                raise
+
+    def get_code(self) -> int:
+        return super().get_code() if self.final is None else self.final.status
+
+    def _on_message_begin(self) -> None:
+        if self.final is not None:
+            raise HTTPParseError("more than one answer")
+        super()._on_message_begin()
+
+    def _on_message_complete(self) -> None:
+        if self.get_code() >= 200:
+            headers = {name.lower(): value for name, value in self.items()}
+            self.final = Response(self.get_code(), headers, bytes(self._body_buffer))
+        super()._on_message_complete()
 
 
 class GeventTransport:
@@ -146,10 +169,13 @@ class GeventTransport:
         try:
             sock.sendall(wire)
             answer = _CappedResponse(sock, method=method)
-            body = answer.read()
+            answer.read()
             reusable = not answer.should_close()
-            if self._proxy is not None and answer.get_code() == _PROXY_LOGIN:
+            if answer.final is None:
+                raise HTTPParseError("no answer")
+            if self._proxy is not None and answer.final.status == _PROXY_LOGIN:
                 raise NotSent("connect: refused by the proxy")
+            return answer.final
         except _TooLarge:
             raise NoAnswer(f"an answer of more than {MAX_ANSWER_BYTES} bytes") from None
         except HTTPParseError:
@@ -158,7 +184,6 @@ class GeventTransport:
             raise NoAnswer(f"connection: {_reason(error)}") from None
         finally:
             self._pool.give_back(sock, reusable)
-        return Response(answer.get_code(), {name.lower(): value for name, value in answer.items()}, body)
 
     def _wire(self, request: Request) -> bytes:
         """The request as bytes. Raises ValueError with a text that names only what is wrong."""
