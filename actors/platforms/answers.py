@@ -33,13 +33,17 @@ def json_body(value: object) -> bytes:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in ``body``; empty where there is none (not JSON, not an object, nested beyond
-    reason)."""
+    """The JSON object in ``body``; empty where there is none."""
+    return _decoded(body) or {}
+
+
+def _decoded(body: bytes) -> dict[str, Any] | None:
+    """The JSON object in ``body``. None: not JSON, not an object, nested beyond reason."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def text_at(value: Mapping[str, Any], key: str) -> str:
@@ -74,7 +78,7 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
 def plain_success(response: Response) -> Outcome:
     """The outcome of a 2xx that need not say anything: its body is empty, or a JSON object. Anything else did not
     come from the platform."""
-    if response.body and not response.body.lstrip().startswith(b"{"):
+    if response.body and _decoded(response.body) is None:
         return Outcome(OutcomeKind.UNKNOWN, detail="an answer that is not the platform's")
     return Outcome(OutcomeKind.OK)
 

@@ -177,7 +177,10 @@ def _other_form(emoji: str) -> str | None:
 
 
 def _success(command: Command, response: Response) -> Outcome:
-    if command.handle == _PARENT:  # the channel above is not told: the message cannot be found
+    if command.handle == _PARENT:
+        if not text_at(json_object(response.body), "id"):
+            return Outcome(OutcomeKind.UNKNOWN, detail="an answer that is not the API's")
+        # The channel above is not told: the message cannot be found.
         return Outcome(OutcomeKind.GONE, detail="not in the thread, and no channel above it")
     outcome = plain_success(response)
     if command.op is not Op.TYPING_START and response.status != 204:

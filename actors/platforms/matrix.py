@@ -29,6 +29,7 @@ from actors.platforms.answers import (
     json_body,
     json_object,
     mapping_at,
+    plain_success,
     retry_after_ms,
     segment,
     text_at,
@@ -133,7 +134,7 @@ class MatrixAdapter(HttpAdapter):
     def outcome(self, command: Command, response: Response) -> Outcome:
         answer = json_object(response.body)
         if 200 <= response.status < 300:
-            return self._success(command, answer)
+            return self._success(command, response, answer)
         code, text = text_at(answer, "errcode"), text_at(answer, "error")
         detail = f"{code} {text}".strip()
         if code == "M_LIMIT_EXCEEDED" or response.status == 429:
@@ -157,7 +158,7 @@ class MatrixAdapter(HttpAdapter):
                     return Outcome(kind, detail=detail)
         return by_status(response, detail)
 
-    def _success(self, command: Command, answer: Mapping[str, Any]) -> Outcome:
+    def _success(self, command: Command, response: Response, answer: Mapping[str, Any]) -> Outcome:
         if command.op is Op.SET:
             event = text_at(answer, "event_id")
             if not event:
@@ -167,7 +168,7 @@ class MatrixAdapter(HttpAdapter):
             if isinstance(answer.get("chunk"), list):
                 return Outcome(OutcomeKind.ALREADY_DONE, detail="no mark of ours on the message")
             return Outcome(OutcomeKind.UNKNOWN, detail="an answer that is not Matrix")
-        return Outcome(OutcomeKind.OK)
+        return plain_success(response)
 
     def follow_up(self, command: Command, credentials: Credentials, response: Response) -> Command | None:
         if command.op is not Op.REMOVE or not _searching(command) or response.status != 200:
