@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +20,8 @@ MONTH_MS = 30 * DAY_MS
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_INVISIBLE = frozenset({"Cc", "Cf", "Me", "Mn"})
+"""Categories of what shows only together with something else: joiners, selectors, marks above and around."""
 _TYPE_NAMES: tuple[tuple[type, str], ...] = (
     (bool, "true or false"),
     (int, "a whole number"),
@@ -186,6 +189,8 @@ class Emoji:
         text = plain_text(value)
         if any(character.isspace() for character in text) or len(text) > 64:
             raise ValueError(f"{quoted(text)} is not one emoji")
+        if all(unicodedata.category(character) in _INVISIBLE for character in text):
+            raise ValueError(f"{quoted(text)} shows nothing")
         return text
 
 

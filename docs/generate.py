@@ -88,6 +88,8 @@ def platforms_page() -> str:
     ]
     specs = [made.spec for make in PLATFORMS.values() if not isinstance(made := make(NO_OPTIONS), LikeAdapter)]
     lines += [_platform_row(spec) for spec in specs]
+    lines += ["", "| platform | the bot needs | cannot be shown |", "| --- | --- | --- |"]
+    lines += [f"| {spec.name} | {spec.needs} | {spec.cannot} |" for spec in specs if spec.needs]
     lines += ["", "Where the facts come from ((R): chosen, not documented):", ""]
     lines += [f"- {spec.name}: {spec.source}" for spec in specs]
     return "\n".join(lines) + "\n"

@@ -53,6 +53,11 @@ SPEC: Final = PlatformSpec(
         "account": Limit(per_ms=1_000, count=40),
         "route.marks": Limit(per_ms=300, count=1),
     }),
+    needs=(
+        "View Channel, Read Message History, Add Reactions; custom emojis of other servers: Use External Emojis; "
+        "typing (not documented): Send Messages, in threads Send Messages in Threads"
+    ),
+    cannot="a mark on a message that has 20 different ones",
     source=(
         "github.com/discord/discord-api-docs: rate-limits (50/s a bot; 10,000 refused calls in 10 min), message, "
         "channel (typing 10 s), opcodes-and-status-codes; its threads 182, 395 (reactions: 1 per 0.25 s whatever the "

@@ -56,6 +56,8 @@ SPEC: Final = PlatformSpec(
         "account": Limit(per_ms=1_000, count=8),
         "conversation": Limit(per_ms=2_000, count=1),
     }),
+    needs="a user's login (not the app's) with `chat.messages.reactions`: the marks are that user's",
+    cannot="typing",
     source=(
         "developers.google.com/workspace/chat: spaces.messages.reactions create, delete, list; limits (600 reaction "
         "writes a minute a project, 60 writes a minute a space); spacing, concurrency and the shares of limits (R)"

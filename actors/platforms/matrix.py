@@ -64,6 +64,11 @@ SPEC: Final = PlatformSpec(
     post_clears_typing=False,
     concurrency=2,
     limits=MappingProxyType({"account.marks": Limit(per_ms=5_000, count=8, burst=8)}),
+    needs="to have joined the room, with the power level for `m.reaction` and to redact its own events",
+    cannot=(
+        "typing in a thread: it shows in the room; quick changes: Synapse grants one event in 5 s, unless it "
+        "exempts the bot from `rc_message`"
+    ),
     source=(
         "spec.matrix.org client-server v1.18: room_send, redaction, typing, relations, event_annotations; "
         "form of keys: m.reaction.yaml; Synapse: rc_message (0.2/s, burst 10, of which two are left to the "

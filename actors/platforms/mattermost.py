@@ -42,6 +42,10 @@ SPEC: Final = PlatformSpec(
     min_change_ms=700,
     concurrency=4,
     limits=MappingProxyType({"account": Limit(per_ms=1_000, count=8)}),
+    needs=(
+        "permissions `add_reaction`, `remove_reaction` and, for typing, `create_post`; to be a member of the channel"
+    ),
+    cannot="typing where the server's EnableUserTypingMessages is off",
     source=(
         "github.com/mattermost/mattermost-api-reference reactions, users; server/channels: api4, app/reaction.go, "
         "app/ratelimit.go (10/s where it is on); TimeBetweenUserTypingUpdatesMilliseconds (5 s); keep-alive, spacing "

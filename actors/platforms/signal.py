@@ -48,6 +48,11 @@ SPEC: Final = PlatformSpec(
     typing_deadline_ms=9_750,
     concurrency=1,
     limits=MappingProxyType({"account": Limit(per_ms=1_000, count=1)}),
+    needs=(
+        "a registered number; signal-cli-rest-api in one of its json-rpc modes, on a private network (it asks for "
+        "no login)"
+    ),
+    cannot="more than one mark (not documented); several emojis as one",
     source=(
         "github.com/bbernhard/signal-cli-rest-api src/docs/swagger.json, src/api, src/client; github.com/AsamK/"
         "signal-cli man page (typing 15 s); that a mark replaces the one before, texts of errors, limits, keep-alive, "

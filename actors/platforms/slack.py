@@ -56,6 +56,8 @@ SPEC: Final = PlatformSpec(
         "account.remove": Limit(per_ms=60_000, count=18),
         "account.typing": Limit(per_ms=1_000, count=1),
     }),
+    needs="scopes `reactions:write` and, for the status, `chat:write`; to be in the channel",
+    cannot="typing outside of a thread; each state (removals are limited to 20 a minute a workspace)",
     source=(
         "docs.slack.dev: reactions.add (tier 3, 50/min), reactions.remove (tier 2, 20/min), "
         "assistant.threads.setStatus (2 min; its limit is not published), agents.sessions.setStatus, rate-limits "

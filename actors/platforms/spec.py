@@ -101,6 +101,10 @@ class PlatformSpec:
     """By scope, as `actors.presence.pacing` names them."""
     emoji_allowed: frozenset[str] | None = None
     """Normalised emojis the platform accepts; None: any."""
+    needs: str = ""
+    """What the bot must be allowed to do, for people."""
+    cannot: str = ""
+    """What cannot be shown, for people."""
     source: str = ""
     """Where the facts come from; (R) marks a value that was chosen, not documented."""
 

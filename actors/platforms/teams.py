@@ -59,6 +59,8 @@ SPEC: Final = PlatformSpec(
         "account.marks": Limit(per_ms=10_000, count=18, burst=1),
         "conversation.typing": Limit(per_ms=60_000, count=24, burst=1),
     }),
+    needs="to be installed in the conversation; marks are a public preview",
+    cannot="typing in channels; `⏳` (shown as `holdon`)",
     source=(
         "learn.microsoft.com: agent-reactions (2/s in all, idempotent), teams-reactions-reference, rate-limit "
         "(1,800/h a conversation), bot-framework-rest-connector-authentication; microsoft.github.io/spark.js "

@@ -61,6 +61,14 @@ SPEC: Final = PlatformSpec(
         "group.typing": Limit(per_ms=60_000, count=20),
     }),
     emoji_allowed=EMOJIS,
+    needs=(
+        "to be a member of the chat; groups may switch off reactions for members (`can_react_to_messages`); "
+        "typing: to write there"
+    ),
+    cannot=(
+        "any emoji but Telegram's 73 (`✅`, `❌` and `⏳` are none of them; a chat may allow fewer); typing in "
+        "channels; more than one mark"
+    ),
     source=(
         "core.telegram.org/bots/api 10.2: setMessageReaction, sendChatAction (5 s), ResponseParameters; "
         "texts of errors: github.com/tdlib/telegram-bot-api Client.cpp; limits are published for messages "

@@ -51,6 +51,14 @@ SPEC: Final = PlatformSpec(
         "account": Limit(per_ms=1_000, count=20),
         "conversation": Limit(per_ms=60_000, count=10, burst=5),
     }),
+    needs=(
+        "a token that may send messages for the number (the permission is said to be "
+        "`whatsapp_business_messaging`); a message of the user's in the last 24 h"
+    ),
+    cannot=(
+        "typing without marking the message as read, or for longer than 25 s; marks on messages older than 30 "
+        "days (the failure is told to the webhook only)"
+    ),
     source=(
         "developers.facebook.com/documentation/business-messaging/whatsapp: reaction-messages, typing-indicators "
         "(25 s), throughput (20/s at least), support/error-codes; pair limit (10/min, retry after 4^n s): copies of "

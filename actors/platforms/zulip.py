@@ -54,6 +54,8 @@ SPEC: Final = PlatformSpec(
     min_change_ms=1_000,
     concurrency=2,
     limits=MappingProxyType({"account": Limit(per_ms=60_000, count=60)}),
+    needs="to read the channel; typing: to write there; English as the bot's language",
+    cannot="typing in channels with more than 100 subscribers",
     source=(
         "zulip.com/api: add-reaction, set-typing-status, rest-error-handling; github.com/zulip/zulip "
         "zerver/views/reactions.py, typing.py, zproject/default_settings.py (45 s; 200 calls a minute); keep-alive, "

@@ -30,6 +30,13 @@ def test_each_platform_has_a_row_that_makes_sense(name: str) -> None:
         assert all(registry.adapter(name).normalise(emoji) == emoji for emoji in spec.emoji_allowed)
 
 
+@pytest.mark.parametrize("name", sorted(set(registry.PLATFORMS) - {"sandbox", "callback", "remote"}))
+def test_each_chat_service_says_what_a_bot_needs_there_and_what_it_cannot_show(name: str) -> None:
+    spec = registry.adapter(name).spec
+    assert spec.needs
+    assert spec.cannot
+
+
 @pytest.mark.parametrize("name", sorted(registry.PLATFORMS))
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff\xfe", b'{"ok":true', b"null", b'"ok"'])
 @pytest.mark.parametrize("status", [200, 204, 302, 400, 401, 403, 404, 408, 409, 418, 429, 500, 503, 599])
