@@ -210,4 +210,6 @@ def _reason(error: OSError) -> str:
     """A short reason that cannot hold anything of the request."""
     if isinstance(error, gaierror):
         return "name not resolved"
+    if isinstance(error, ssl.SSLError):  # its number is one of OpenSSL's, not the system's
+        return error.reason or type(error).__name__
     return errno.errorcode.get(error.errno or 0, type(error).__name__)

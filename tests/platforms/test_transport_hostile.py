@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from gevent.server import StreamServer
 
-from actors.platforms.transport import NoAnswer
+from actors.platforms.transport import GeventTransport, NoAnswer, NotSent
 from tests.platforms.raw_server import Exchange, Script
 from tests.platforms.transport_calls import GET, PUT, against, refused
 
@@ -118,3 +119,30 @@ def test_a_compressed_answer_stays_as_small_as_it_came() -> None:
     with against(saying(head + packed)) as (peer, transport):
         assert transport.send(GET, 2_000).body == packed
         assert peer.seen[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        (b"HTTP/1.1 400 Plain HTTP here\r\n\r\n", "WRONG_VERSION_NUMBER"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "ALERT_HANDSHAKE_FAILURE"),
+        (b"", "EOF"),
+    ],
+    ids=["no TLS", "an alert", "closed"],
+)
+def test_a_handshake_that_fails_says_why_in_words_of_tls(greeting: bytes, reason: str) -> None:
+    def answer(sock: Any, address: Any) -> None:
+        sock.recv(4_096)
+        sock.sendall(greeting)
+        sock.close()
+
+    server = StreamServer(("127.0.0.1", 0), answer)
+    server.start()
+    try:
+        transport = GeventTransport(f"https://127.0.0.1:{server.server_port}", 1)
+        for _ in range(2):  # and its place in the pool is free again
+            error = refused(transport)
+            assert isinstance(error, NotSent)
+            assert reason in str(error)
+    finally:
+        server.stop(timeout=1)
