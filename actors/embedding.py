@@ -76,9 +76,7 @@ class PresenceSupervisor(Telling):
         Raises ConfigError, AccountError, ValueError and OSError for what cannot be used; nothing is left running then.
         After a fork, start a new one in the child.
         """
-        checked = load(SHOW_ALL if config is None else config)
-        for warning in checked.warnings:
-            log.warning("%s", warning)
+        checked = _checked(SHOW_ALL if config is None else config)
         _warn_of_others(checked)
         strange = sorted(set(callbacks or {}) - set(checked.accounts))
         if strange:
@@ -185,7 +183,7 @@ class PresenceSupervisor(Telling):
         source = self._config.source if config is None else config
         if source is None:
             raise ValueError("there is no configuration file to read again: give a configuration")
-        checked = load(source)
+        checked = _checked(source)
 
         def change() -> Reload:
             changed = self._inside.reload(checked, callbacks or {})
@@ -219,6 +217,13 @@ class PresenceSupervisor(Telling):
 
 _ALL: WeakSet[PresenceSupervisor] = WeakSet()
 """Those that run in this process."""
+
+
+def _checked(source: Source) -> Config:
+    config = load(source)
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    return config
 
 
 def _warn_of_others(config: Config) -> None:

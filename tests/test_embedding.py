@@ -262,6 +262,15 @@ def test_a_file_can_be_read_again(tmp_path: Path) -> None:
         assert list(presence.config.accounts) == ["bot", "second"]
 
 
+def test_what_a_reload_mends_is_told_like_at_the_start(
+    presence: PresenceSupervisor, caplog: pytest.LogCaptureFixture
+) -> None:
+    telegram = {"platform": "telegram", "token": "1:abc", "status": {"emoji": {"done": "✅"}}}
+    presence.reload({**QUICK, "accounts": {"sandbox": {"platform": "sandbox"}, "tg": telegram}})
+    told = "accounts.tg.status.emoji.done: ✅ cannot be shown on telegram; 👍 is shown instead"
+    assert told in [record.getMessage() for record in caplog.records]
+
+
 def test_what_a_killed_process_has_left_is_taken_back_by_the_next(tmp_path: Path) -> None:
     service = subprocess.Popen(
         [sys.executable, "-m", "actors.sandbox", "--port", "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.config import reload
 from actors.platforms.registry import PLATFORMS, adapter
 from actors.presence.policy import STATES
 from tests.config_trees import account_on, config
@@ -54,6 +55,19 @@ def test_what_is_written_is_shown_or_replaced_with_a_warning(platform: str, plac
         else:
             assert chain[0] == form
             assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize("platform", ["telegram", "slack", "discord", "zulip", "teams", "signal"])
+def test_a_reload_judges_emojis_as_the_start_did(platform: str) -> None:
+    old, new = (
+        config(tree(platform, "account", {"status": {"emoji": {"web": written}}})) for written in ("👀", "🦑🦑")
+    )
+    change = reload(old, new)
+    (warning,) = change.config.warnings
+    assert warning.startswith(f"accounts.a.status.emoji.web: 🦑🦑 cannot be shown on {platform}; ")
+    assert all(
+        adapter(platform).normalise(emoji) == emoji for emoji in change.config.policy("a", "c").status.emoji["web"]
+    )
 
 
 @pytest.mark.parametrize("key", ["ack.emoji", *(f"status.emoji.{state}" for state in STATES)])
