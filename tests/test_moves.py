@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -120,3 +121,27 @@ def test_refused_calls_count_where_they_go_out() -> None:
     world.lanes.share(new)
     assert len(world.pump()) == 1
     assert (old.total(1_000), new.total(1_000)) == (8, 0)
+
+
+def test_refused_credentials_are_told_once_however_many_calls_were_under_way(caplog: pytest.LogCaptureFixture) -> None:
+    messages = [f"m{number}" for number in range(4)]
+    play(
+        *[received(0, message, conversation=f"c{message}") for message in messages],
+        [5_000, "@reload", {"config": tree(OLD | {"token": "other"})}], received(6_000, "late"),
+        config=tree(OLD | {"token": "wrong"}), rules=[{"op": "*", "outcome": "auth"}], latency_ms=500,
+    )  # fmt: skip
+    told = [record.getMessage() for record in caplog.records if "refuses its credentials" in record.getMessage()]
+    assert len(told) == 2  # those of the first token, and those of the second
+
+
+@pytest.mark.parametrize(("account", "paused"), [(NEW, False), (OLD | {"token": "other"}, True)])
+def test_refused_calls_of_the_old_server_pause_nothing_at_the_new_one(
+    account: dict[str, Any], paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.application.Refusals", partial(Refusals, 10))
+    result = play(
+        *[received(0, f"m{number}", conversation=f"c{number}") for number in range(8)],
+        [2_000, "@reload", {"config": tree(account)}], received(3_000, "late"), config=tree(OLD),
+        rules=[{"op": "*", "until_ms": 1_500, "outcome": "forbidden"}],
+    )  # fmt: skip
+    assert ((3_000, "set", "👀") not in calls(result, "late")) is paused
