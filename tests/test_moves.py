@@ -1,4 +1,4 @@
-"""A reload that takes an account to another server: nothing the old one counted, blocked or refused holds at the new one."""
+"""Accounts and their servers: what one server has counted, blocked and refused holds at no other one."""
 
 from __future__ import annotations
 
@@ -142,6 +142,19 @@ def test_refused_calls_of_the_old_server_pause_nothing_at_the_new_one(
     result = play(
         *[received(0, f"m{number}", conversation=f"c{number}") for number in range(8)],
         [2_000, "@reload", {"config": tree(account)}], received(3_000, "late"), config=tree(OLD),
+        rules=[{"op": "*", "until_ms": 1_500, "outcome": "forbidden"}],
+    )  # fmt: skip
+    assert ((3_000, "set", "👀") not in calls(result, "late")) is paused
+
+
+@pytest.mark.parametrize(("other", "paused"), [(OLD, True), (NEW, False)])
+def test_accounts_on_one_server_count_their_refused_calls_together(
+    other: dict[str, Any], paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.application.Refusals", partial(Refusals, 10))
+    result = play(
+        *[received(0, f"m{number}", conversation=f"c{number}", account="a") for number in range(8)],
+        received(3_000, "late", account="b"), config=SANDBOX | {"accounts": {"a": OLD, "b": other}},
         rules=[{"op": "*", "until_ms": 1_500, "outcome": "forbidden"}],
     )  # fmt: skip
     assert ((3_000, "set", "👀") not in calls(result, "late")) is paused
