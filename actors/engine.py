@@ -186,7 +186,7 @@ class Engine:
 
 def open_ledger(path: str, runtime: Runtime) -> Ledger:
     """The ledger at ``path`` (``:memory:`` or a directory). Raises `LedgerLockedError`."""
-    return MemoryLedger() if path == ":memory:" else SqliteLedger(path, runtime.call_soon)
+    return MemoryLedger() if path == ":memory:" else SqliteLedger(path, runtime.call_soon, gevent.spawn_later)
 
 
 def sandbox_options(account: Account) -> SandboxOptions:

@@ -35,23 +35,32 @@ __all__ = ["LedgerLockedError", "SqliteLedger"]
 
 log = logging.getLogger("livesign")
 
+Call = Callable[[], None]
+Later = Callable[[float, Call], object]
+
 SLOW_S = 5.0
 """A write that takes longer is not waited for."""
 YIELD_EVERY_S = 0.002
 YIELD_S = 0.000_05
 """A hub that is never idle takes the interpreter's lock again before the writer is awake, for seconds on end. While a batch is
 with the writer, it is left alone for so long."""
+BATCH_EVERY_S = 0.002
+"""Batches begin so far apart: each takes the interpreter's lock from the hub several times, whatever is in it."""
 CLOSE_S = 10.0
 
 
 class SqliteLedger(MemoryLedger):
     """A ledger in the folder ``directory``; made if missing, with mode 0700."""
 
-    def __init__(self, directory: str | os.PathLike[str], call_soon: Callable[[Callable[[], None]], None]) -> None:
-        """``call_soon`` runs a call in the runtime's thread. Raises `LedgerLockedError`; all else can be mended later."""
+    def __init__(
+        self, directory: str | os.PathLike[str], call_soon: Callable[[Call], None], call_later: Later | None = None
+    ) -> None:
+        """``call_soon`` runs a call in the runtime's thread, from any thread; ``call_later`` after so many seconds, from its
+        own: without it, batches follow one another at once. Raises `LedgerLockedError`; all else can be mended later."""
         super().__init__()
         self.commits = 0
         self._call_soon = call_soon
+        self._call_later = call_later
         self._changed: dict[Row, Any] = {}
         """What the writer has to hear: the new row, or None for none."""
         self._waiting: list[Callable[[], None]] = []
@@ -181,8 +190,18 @@ class SqliteLedger(MemoryLedger):
         if self._deaf:
             return
         self._changed[table, tuple(key)] = row
-        if not (self._writing or self._asked):
-            self._asked = True
+        if not self._writing:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Have what has changed handed over soon, but not too soon after the batch before."""
+        if self._asked:
+            return
+        self._asked = True
+        wait_s = self._handed_s + BATCH_EVERY_S - time.monotonic()
+        if self._call_later is not None and wait_s > 0:
+            self._call_later(wait_s, self._hand_over)
+        else:
             self._call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
@@ -212,7 +231,8 @@ class SqliteLedger(MemoryLedger):
                 log.warning("the ledger in %s is written again, and holds everything", self.path.parent)
             handed, self._handed = self._handed, []
             self._release(handed)
-            self._hand_over()
+            if self._changed:
+                self._ask()
 
     def _look_at_the_clock(self) -> None:
         if not self._writing or self.degraded:

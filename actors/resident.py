@@ -68,7 +68,7 @@ class Resident:
         if config.ledger_path == ":memory:":
             return None
         try:
-            return open_slots(config.ledger_path, self._runtime.call_soon, config.accounts)
+            return open_slots(config.ledger_path, self._runtime.call_soon, config.accounts, gevent.spawn_later)
         except OSError as error:
             log.warning("no ledger in %s (%s): a crash will leave what shows", config.ledger_path, error)
             return None

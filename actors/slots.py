@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from actors.ledger import Contents
-from actors.ledger_sqlite import LedgerLockedError, SqliteLedger
+from actors.ledger_sqlite import Later, LedgerLockedError, SqliteLedger
 
 __all__ = ["Slots", "open_slots"]
 
@@ -86,7 +86,9 @@ class Slots:
         self.dead.clear()
 
 
-def open_slots(parent: str | os.PathLike[str], call_soon: CallSoon, accounts: Collection[str]) -> Slots:
+def open_slots(
+    parent: str | os.PathLike[str], call_soon: CallSoon, accounts: Collection[str], call_later: Later | None = None
+) -> Slots:
     """Find the process's slot below ``parent``, and what others have left for it.
 
     Raises `LedgerLockedError` if all slots are held.
@@ -99,7 +101,7 @@ def open_slots(parent: str | os.PathLike[str], call_soon: CallSoon, accounts: Co
         if slots is not None and not path.exists():
             continue
         try:
-            ledger = SqliteLedger(path, call_soon)
+            ledger = SqliteLedger(path, call_soon, call_later)
         except LedgerLockedError:
             continue
         theirs = _accounts_in(ledger)

@@ -146,7 +146,7 @@ class Desk:
     made: list[Ledger] = field(default_factory=list)
 
     def sqlite(self) -> SqliteLedger:
-        ledger = SqliteLedger(self.directory / str(len(self.made)), self.runtime.call_soon)
+        ledger = SqliteLedger(self.directory / str(len(self.made)), self.runtime.call_soon, gevent.spawn_later)
         self.made.append(ledger)
         return ledger
 
