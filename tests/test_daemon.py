@@ -198,6 +198,9 @@ def test_the_longest_pause_of_the_garbage_collector_is_known() -> None:
         assert watch.longest_us == 0
         gc.collect()
         assert watch.longest_us > 0
+        kept: list[list[int]] = [[] for _ in range(1_000)]
+        gc.collect()
+        assert len(gc.get_objects()) < len(kept)  # those to come look at none of them again
     finally:
         watch.stop()
         gc.set_threshold(*before)

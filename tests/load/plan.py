@@ -25,12 +25,12 @@ class Plan:
     minutes: float = 10.0
     """Measured; before that comes the warm-up, in which all are opened."""
     accounts: int = 10
-    life_s: float = 600.0
+    life_s: float = 1_200.0
     """Mean life of a run; the first ones end evenly spread over that time."""
     phase_s: float = 60.0
     """Mean time between two changes of a run's phase."""
-    ramp_s: float = 120.0
-    calls_per_s: int = 80
+    ramp_s: float = 180.0
+    calls_per_s: int = 40
     """What the platform allows each account."""
 
     @property
