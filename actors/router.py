@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from pykka import ActorDeadError
@@ -58,6 +59,7 @@ from actors.runtime import Actor, ActorRef
 from protocol import events
 from protocol.events import Ack, Rejected, RunEvent
 
+ENDS_AT_A_TIME = 200
 FAILS_MAX = 3
 """So often a message of our own side is tried, that the router fails on."""
 
@@ -121,8 +123,8 @@ class RouterActor(Actor):
                 self._terminal_crashed(info, typing)
             case RouterFailedOn(failed):
                 self._failed_on(failed)
-            case EndAll(reason):
-                self._end_all(reason)
+            case EndAll():
+                self._end_all(message)
             case EndAccount(account):
                 self._end_runs([key for key in self._runs.open if key.account == account], "account removed")
                 self._end_scopes(account)
@@ -543,15 +545,24 @@ class RouterActor(Actor):
         self._carry_out(self._runs.end(key, end, self.now_ms))
         self._acknowledge(message, "applied")
 
-    def _end_all(self, reason: str) -> None:
-        """End what is open, and take away the final marks that are still held."""
+    def _end_all(self, message: EndAll) -> None:
+        """End what is open, some at a time, and take away the final marks that are still held."""
+        if self._state.draining:
+            self._end_some(message)
+            return
         self._state.draining = True
         for info in self._runs.settling():
             clear = events.Clear(conversation=info.key.conversation)
             self._rests_otherwise(info, clear)
             self._deliver(info.key[:2], Deliver(info, clear))
-        self._end_runs(list(self._runs.open), reason)
         self._end_scopes(None)
+        self._end_some(message)
+
+    def _end_some(self, message: EndAll) -> None:
+        """Others have their turn in between: a budget of time is no good while nobody looks at the clock."""
+        self._end_runs(list(islice(self._runs.open, ENDS_AT_A_TIME)), message.reason)
+        if self._runs.open:
+            self.actor_ref.tell(message)
 
     def _end_scopes(self, account: str | None) -> None:
         """Stop the bare indicators of an account (None: of all)."""

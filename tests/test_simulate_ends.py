@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+from actors.router import ENDS_AT_A_TIME
+from bench.stage import SilentPort, Stage, config
+from protocol import events
 from tests.scenes import assert_nothing_left, calls, event, outcomes, play, received, typing
 
 
@@ -36,3 +41,19 @@ def test_a_conversation_that_was_given_up_while_the_router_failed_shows_nothing_
     assert result.counters["parked"] >= 1
     assert outcomes(result) == {"m1": ("done", None)}
     assert_nothing_left(result)
+
+
+def test_a_shutdown_of_very_many_runs_lets_others_have_their_turn_in_between() -> None:
+    stage = Stage(config(), SilentPort())
+    for number in range(1_000):
+        stage.send(events.Received(conversation=f"c{number}", message="m", direct=False, mentioned=True))
+    stage.runtime.run_until_idle()
+    runs = stage.application.parts.router.runs.open
+    assert len(runs) == 1_000
+    seen: list[int] = []
+    stage.runtime.scheduler.tap = lambda ref, message: seen.append(len(runs))
+    stage.application.shut_down(60_000, lambda clean: None)
+    stage.runtime.run_until(stage.now_ms + 1_000)
+    assert seen[-1] == 0
+    assert max(before - after for before, after in pairwise(seen)) <= ENDS_AT_A_TIME
+    stage.close()

@@ -38,14 +38,24 @@ adopt_ms = {adopt_ms}
 class Room:
     """A room with the bot in it, a user who asks and watches, and a server that serves the bot."""
 
-    def __init__(self, homeserver: Synapse, folder: Path, settle: str = "clear", adopt_ms: int = 15_000) -> None:
+    def __init__(
+        self,
+        homeserver: Synapse,
+        folder: Path,
+        settle: str = "clear",
+        adopt_ms: int = 15_000,
+        base_url: str | None = None,
+    ) -> None:
+        """``base_url``: the bot's way to the homeserver, where that is not the direct one."""
         self.bot: User = homeserver.register()
         self.alice: User = homeserver.register()
         self.id = self.alice.create_room(self.bot)
         self.message = self.alice.say(self.id, "please work on this")
         self.eyes = Eyes(self.alice, self.id)
         self._folder = folder
-        settings = {"base_url": homeserver.base_url, "folder": folder, "settle": settle, "adopt_ms": adopt_ms}
+        settings = {
+            "base_url": base_url or homeserver.base_url, "folder": folder, "settle": settle, "adopt_ms": adopt_ms,
+        }  # fmt: skip
         (folder / "livesign.toml").write_text(CONFIG.format(**settings), "utf-8")
         self._serve()
 
