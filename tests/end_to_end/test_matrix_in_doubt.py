@@ -78,8 +78,8 @@ def test_a_call_in_doubt_at_a_kill_is_made_good_by_the_next_server(
             if end:
                 if swallowed is not removes:
                     room.shows(KEY["🤔"])
-                room.client.send(type="done", conversation=room.id, message=room.message, id="end")
-                assert room.client.receive()["type"] == "ack"
+                reply = room.client.send(type="done", conversation=room.id, message=room.message, id="end")
+                assert reply["type"] == "ack"
             eventually(lambda: proxy.swallowed is not None, "the call")
             room.server.close()
             proxy.goes_on.set()
