@@ -66,13 +66,15 @@ class Manners:
 
     # --- what happens around --------------------------------------------------------------------------------
 
-    def booted(self, in_doubt: Iterable[tuple[str, str]]) -> None:
-        """Another process: it remembers no refusal. ``in_doubt``: accounts and keys of calls of whose end it does not know."""
-        for where in in_doubt:
-            if where in self._keys:  # else it has died before the call
-                self._keys[where].settled = False
-        self._under_way.clear()
+    def booted(self, in_doubt: Iterable[tuple[Lane, str, str]]) -> None:
+        """Another process: it remembers no refusal. ``in_doubt``: lane, emoji and key of each mark of which it knows that
+        nobody knows how its call ended."""
         self._in_doubt.clear()
+        for lane, emoji, key in in_doubt:
+            self._in_doubt[lane] = (Op.SET, emoji, key)
+            if (lane[0], key) in self._keys:  # else it has died before the call
+                self._keys[lane[0], key].settled = False
+        self._under_way.clear()
         self._refused.clear()
         self._forbidden.clear()
         self.forbids.clear()

@@ -59,7 +59,7 @@ class Truth:
     def accounts(self) -> Mapping[str, Account]:
         return self._accounts()
 
-    def forget_calls(self, known_before_ms: int, in_doubt: Iterable[tuple[str, str]]) -> None:
+    def forget_calls(self, known_before_ms: int, in_doubt: Iterable[tuple[Place, str, str]]) -> None:
         """The process is dead. The next one cannot know what was counted, nor what was not written down in time."""
         self._handles = {key: handle for key, handle in self._handles.items() if handle[1] < known_before_ms}
         self.manners.booted(in_doubt)

@@ -84,8 +84,12 @@ class Watcher(Witness):
         scene = self.scene
         scene.host_fault()
         kept, forgetful = self._simulation.ledger.kept(), self._simulation.ledger.failed
-        marks = [(place.account, mark) for place, marks in kept.marks.items() for mark in marks.values()]
-        in_doubt = [(account, mark.key) for account, mark in marks if mark.key is not None]
+        in_doubt = [
+            ((place.account, place.conversation, place.target), emoji, mark.key)
+            for place, marks in kept.marks.items()
+            for emoji, mark in marks.items()
+            if mark.key is not None
+        ]
         scene.truth.forget_calls(0 if forgetful else scene.now_ms, in_doubt)
         self.runs.died(kept, forgetful)
         if forgetful:  # nobody will know of what it had no row for
