@@ -261,3 +261,14 @@ def test_a_conversation_that_is_gone_costs_one_call() -> None:
     assert len(world.calls) == 1
     assert len(world.reports) == 10
     assert len(world.lanes) == 0
+
+
+def test_a_removal_waits_for_no_probe() -> None:
+    world = World(make_lanes(rules=ADD_REMOVE), forbidding("c"), latency_ms=5_000)
+    world.lanes.adopt("c", "old", "👀", Mark(), 0)
+    world.show("c", "m", "👍")
+    world.run(700_000)
+    world.show("c", "n", "👍")
+    world.pump()
+    world.show("c", "old")
+    assert [begin.command.op for begin in world.pump()] == [Op.REMOVE]
