@@ -38,7 +38,7 @@ class PauseWatch:
         gc.callbacks.remove(self._note)
 
     def _note(self, phase: str, info: dict[str, Any]) -> None:
-        now_ns = time.perf_counter_ns()
+        now_ns = time.thread_time_ns()  # else it counts waiting for the interpreter, in a thread that gets it seldom
         if phase == "start":
             self._began_ns = now_ns
         else:
