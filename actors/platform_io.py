@@ -55,8 +55,8 @@ class AccountIO:
     lanes: Lanes
     port: PlatformPort
     ledger: AccountLedger
-    egress: tuple[str, str | None]
-    """`Account.egress`, as its calls go out now."""
+    egress: tuple[str, str | None] = field(repr=False)
+    """`Account.egress`, as its calls go out now. A proxy's address may hold a password."""
     deadline_ms: int = 10_000
     typing_deadline_ms: int = 3_000
     watched: Callable[[], bool] = lambda: False
