@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end.processes import ChatService, Process, chat_service, eventually
 from tests.end_to_end.signal_stage import BUDGET_MS, Load, Stage
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 HANGS = {"outcome": "hang"}
 

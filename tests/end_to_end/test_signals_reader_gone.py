@@ -16,7 +16,7 @@ import pytest
 from tests.end_to_end.processes import ROOT, ChatService, RawClient, chat_service, eventually
 from tests.end_to_end.signal_stage import Stage
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 COMMAND = [sys.executable, "-m", "actors"]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.processes import ChatService, chat_service, eventually
 from tests.end_to_end.signal_stage import Stage
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 ACTORS = (
     "actors.router.RouterActor",

@@ -1,4 +1,4 @@
-"""The short form: a thousand live conversations for a quarter of a minute; and what the judge sees."""
+"""The short form: a thousand live conversations for some seconds; and what the judge sees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.load.judge import DONE, Judge, ideal_waits_ms
 from tests.load.measure import Load
 from tests.load.plan import Plan
 
-SMALL = Plan(conversations=1_000, minutes=0.25, life_s=20, phase_s=3, ramp_s=4)
+SMALL = Plan(conversations=1_000, minutes=0.12, life_s=20, phase_s=3, ramp_s=4)
 SLACK_MS = 1_500
 """What a busy machine may add."""
 
@@ -21,7 +21,7 @@ def test_a_thousand_live_conversations_are_served_within_the_limits_and_leave_no
     report = Load(SMALL).run()
     assert report["violations"] == []
     assert report["open_runs"][0] > 500
-    assert report["ends_shown"] > 300
+    assert report["ends_shown"] > 150
     assert report["ends_not_shown"] == 0
     assert report["marks_without_a_row"] == 0
     assert report["calls"]["rate_limited"] > 0  # by the account that is granted less than it believes
