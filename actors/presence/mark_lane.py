@@ -101,6 +101,8 @@ class MarkLane:
         old = self._plan.wish
         if old is not None and old.open and old.chain == chain and old.rank is rank:
             old.reported = False
+            if not old.called and not self._plan.is_met(old):
+                old.pick(self._why_not)  # its mark may have been refused on another message since
             return self._report(old)
         wish = Wish(chain, rank)
         wish.pick(self._why_not)

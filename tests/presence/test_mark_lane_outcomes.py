@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from actors.presence.marks import Mark
 from actors.presence.terms import MarkReport, OutcomeKind, Rank
 from tests.presence.mark_stand import Stand
 
@@ -49,6 +50,23 @@ def test_the_negative_cache_saves_calls() -> None:
     stand = Stand(is_refused=refused("A")).show("A", "B").settle()
     assert stand.calls == ["set B"]
     assert Stand(is_refused=refused("A")).show("A").results == [("A", INVALID)]
+
+
+def test_a_wish_that_waits_and_is_told_again_does_not_ask_for_what_was_refused_elsewhere_meanwhile() -> None:
+    elsewhere: set[str] = set()
+    stand = Stand(is_refused=lambda conversation, emoji: emoji in elsewhere).show("A", "B")
+    elsewhere.add("A")
+    assert stand.show("A", "B").settle().calls == ["set B"]
+
+
+def test_a_mark_that_shows_stays_when_it_is_told_again_though_it_was_refused_elsewhere_meanwhile() -> None:
+    elsewhere: set[str] = set()
+    stand = Stand(is_refused=lambda conversation, emoji: emoji in elsewhere)
+    stand.lane.adopt("A", Mark(None), 0)
+    elsewhere.add("A")
+    stand.reports.clear()
+    assert stand.show("A").settle().calls == []
+    assert stand.results == [("A", None)]
 
 
 def test_a_refused_phase_keeps_the_mark_before_it() -> None:
