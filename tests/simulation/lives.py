@@ -206,6 +206,13 @@ class Lives:
         self.dormant.pop(life.key, None)
         if self.open.pop(life.key, None) is not None:
             del self._here[life.key[:2]][life.key]
+        place = (life.key.account, life.key.conversation, life.message or "")
+        if life.key in (self.newest.get(place), self.owners.get(place)):  # the message is that of the runs before again
+            self.newest.pop(place, None)
+            self.owners.pop(place, None)
+            for other in self.all.values():
+                if (other.key.account, other.key.conversation, other.message) == place:
+                    self._own(other)
 
     # --- clients and processes ------------------------------------------------------------------------------
 
