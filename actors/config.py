@@ -28,6 +28,7 @@ from actors.config_values import quoted
 from actors.platforms import registry
 from actors.presence.policy import Policy
 from actors.server_settings import ServerSettings
+from actors.text_file import read_text
 
 __all__ = [
     "SHOW_ALL",
@@ -148,8 +149,7 @@ def load(
 
 def _read_toml(path: str, report: Report) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            text = file.read().decode()
+        text = read_text(path)
         report.locate = line_finder(text)
         return tomllib.loads(text)
     except OSError as error:

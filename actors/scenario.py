@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
@@ -17,6 +17,7 @@ from actors.config import Config, ConfigError, load
 from actors.sandbox.faults import FaultPlan, RawAnswer, Rule, Window
 from actors.scenario_controls import CONTROLS, Control, ScenarioError, check_control, whole
 from actors.spelling import meant, unknown_field, unknown_fields, unknown_type
+from actors.text_file import read_text
 from protocol.codec import DecodeError, normalise
 from protocol.events import Event
 
@@ -52,7 +53,7 @@ def read(source: str | Path | Mapping[str, Any]) -> Scenario:
     if isinstance(source, Mapping):
         return _read(source)
     try:
-        tree = json.loads(Path(source).read_text("utf-8"))
+        tree = json.loads(read_text(source))
     except OSError as error:
         raise ScenarioError("", f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -60,6 +61,36 @@ def read(source: str | Path | Mapping[str, Any]) -> Scenario:
     if not isinstance(tree, dict):
         raise ScenarioError("", "a scenario is an object with config, events, platform, until_ms and seed")
     return _read(tree)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What is found out while the steps are read."""
+
+    warnings: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    """Those of repeats each time."""
+    named: list[tuple[str, str | None]] = field(default_factory=list)
+    """Where which account is named."""
+    reloaded: set[str] = field(default_factory=set)
+    """Accounts that a reload may bring."""
+
+    def count(self, where: str) -> None:
+        self.rows += 1
+        if self.rows > STEPS_MAX:
+            raise ScenarioError(where, f"more than {STEPS_MAX} steps")
+
+    def see(self, control: Control, where: str) -> None:
+        self.named.append((f"{where}.account", control.args.get("account")))
+        tree = control.args.get("config")
+        accounts = tree.get("accounts") if isinstance(tree, Mapping) else None
+        self.reloaded |= set(accounts) if isinstance(accounts, Mapping) else set()
+
+    def check_accounts(self, config: Config) -> None:
+        known = {*config.accounts, *self.reloaded}
+        for where, name in self.named:
+            if name is not None and name not in known:
+                raise ScenarioError(where, f"there is no account {name!r}; {meant(name, known)}")
 
 
 def _read(tree: Mapping[str, Any]) -> Scenario:
@@ -74,10 +105,12 @@ def _read(tree: Mapping[str, Any]) -> Scenario:
     rows = tree.get("events", [])
     if not isinstance(rows, list):
         raise ScenarioError("events", "must be a list of [t_ms, event] or [t_ms, event, client]")
-    warnings: dict[str, str] = {}
-    steps = list(_steps(rows, "events", 0, warnings))
+    reading = _Reading()
+    steps = list(_steps(rows, "events", 0, reading))
     steps.sort(key=lambda step: step.t_ms)
-    told = [f"{place}: {text}" for place, text in warnings.items()]
+    reading.named += [(f"platform.rules[{number}].account", rule.account) for number, rule in enumerate(platform.rules)]
+    reading.check_accounts(config)
+    told = [f"{place}: {text}" for place, text in reading.warnings.items()]
     return Scenario(config, tuple(steps), platform, until_ms, seed, (*config.warnings, *told))
 
 
@@ -118,18 +151,20 @@ def _choices(hints: list[Any]) -> list[str]:
     return found
 
 
-def _steps(rows: list[Any], where: str, base_ms: int, warnings: dict[str, str]) -> Iterator[Step]:
+def _steps(rows: list[Any], where: str, base_ms: int, reading: _Reading, times: int = 1) -> Iterator[Step]:
     for index, row in enumerate(rows):
         place = f"{where}[{index}]"
+        reading.count(place)
         if not isinstance(row, list | tuple) or not 2 <= len(row) <= 4:
             raise ScenarioError(place, "must be [t_ms, event] or [t_ms, event, client]")
         t_ms = base_ms + whole(row[0], f"{place}[0]")
         control, client = _control(row, place)
         if control is None:
-            yield Step(t_ms, client, _event(row[1], f"{place}[1]", warnings))
+            yield Step(t_ms, client, _event(row[1], f"{place}[1]", reading.warnings))
         elif control.name == "@repeat":
-            yield from _repeated(control, place, t_ms, client, warnings)
+            yield from _repeated(control, place, t_ms, client, reading, times)
         else:
+            reading.see(control, f"{place}[1]")
             yield Step(t_ms, client, control)
 
 
@@ -160,15 +195,17 @@ def _control(row: Sequence[Any], place: str) -> tuple[Control | None, str]:
     return control, client
 
 
-def _repeated(control: Control, place: str, t_ms: int, client: str, warnings: dict[str, str]) -> Iterator[Step]:
+def _repeated(control: Control, place: str, t_ms: int, client: str, reading: _Reading, times: int) -> Iterator[Step]:
+    """``times``: of the repeats around it."""
     rows = control.args["events"]
     if not isinstance(rows, list):
         raise ScenarioError(f"{place}[1].events", "must be a list")
-    if control.args["count"] * max(1, len(rows)) > STEPS_MAX:
+    times *= control.args["count"]
+    if times * max(1, len(rows)) > STEPS_MAX:
         raise ScenarioError(f"{place}[1].count", f"more than {STEPS_MAX} steps")
-    for number in range(control.args["count"]):
+    for number in range(control.args["count"] if rows else 0):
         numbered = [_row(_numbered(row, number), client) for row in rows]
-        yield from _steps(numbered, f"{place}[1].events", t_ms + number * control.args["every_ms"], warnings)
+        yield from _steps(numbered, f"{place}[1].events", t_ms + number * control.args["every_ms"], reading, times)
 
 
 def _row(row: Any, client: str) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actors.config import ConfigError, load
+from actors.scenario import ScenarioError
+from actors.simulate import run_file
 from tests.config_trees import (
     ENVIRON,
     TELEGRAM,
@@ -89,6 +92,18 @@ def test_a_file_that_is_no_toml_is_a_configuration_error(tmp_path: Path, content
         load(path)
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("read", [load, run_file])
+def test_a_file_without_an_end_is_refused_before_it_fills_the_memory(read: Callable[[str], object]) -> None:
+    with pytest.raises((ConfigError, ScenarioError), match="cannot be read: File too large"):
+        read("/dev/zero")
+
+
+@pytest.mark.parametrize(("read", "text"), [(load, FILE), (run_file, "{}")])
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, read: Callable[[str], object], text: str) -> None:
+    (tmp_path / "tg.token").write_text("t0ken")
+    read(str(written(tmp_path, "\N{ZERO WIDTH NO-BREAK SPACE}" + text)))
 
 
 # --- secrets ---

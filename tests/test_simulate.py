@@ -538,6 +538,8 @@ BAD: list[tuple[Any, str]] = [
     ({"events": [[0, "@crash", {"actor": "router", "on": "thinkin"}]]}, "events[0][1].on"),
     ({"events": [[0, "@crash", {"actor": "router", "times": 0}]]}, "events[0][1].times"),
     ({"events": [[0, "@crash", {"actor": "router", "account": 5}]]}, "events[0][1].account"),
+    ({"events": [[0, "@crash", {"actor": "router", "account": "b"}]]}, "events[0][1].account"),
+    ({"platform": {"rules": [{"outcome": "hang"}, {"account": "b", "outcome": "hang"}]}}, "platform.rules[1].account"),
     ({"events": [[0, "@crash", {"actor": ["router"]}]]}, "events[0][1].actor"),
     ({"events": [[0, "@shutdown", {"leave": "yes"}]]}, "events[0][1].leave"),
     ({"events": [[0, "@reload"]]}, "events[0][1].config"),
@@ -559,6 +561,21 @@ def test_a_scenario_that_does_not_fit_is_refused_with_its_place(tree: Any, where
     with pytest.raises(ScenarioError) as caught:
         read(tree)
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize("innermost", [[], [{"type": "ping"}], ["@connect"]], ids=["nothing", "event", "step"])
+def test_repeats_within_repeats_multiply_and_are_refused_when_that_is_too_much(innermost: list[Any]) -> None:
+    events = innermost
+    for _ in range(6):
+        events = [[0, "@repeat", {"count": 1_000, "every_ms": 0, "events": events}]]
+    with pytest.raises(ScenarioError, match="more than 1000000 steps"):
+        read({"events": events})
+
+
+def test_an_account_that_only_a_reload_brings_can_be_named() -> None:
+    config = {"accounts": {"b": {"platform": "sandbox"}}}
+    crash = [9, "@crash", {"actor": "platform_io", "account": "b"}]
+    read({"events": [[0, "@reload", {"config": config}], crash], "platform": {"rules": [{"account": "b"}]}})
 
 
 def test_a_repeat_sends_its_events_for_many_conversations() -> None:

@@ -6,7 +6,7 @@ class by that word. Its ``check`` yields a sentence for each thing that differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -67,6 +67,13 @@ class Counted(Window, frozen=True, kw_only=True):
 W = TypeVar("W", bound=Window)
 
 
+def check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """What there is not is never counted: an expectation of none would always hold. Raises `WordError`."""
+    for name in names:
+        if name not in known:
+            raise WordError(f"there is no {what} {name!r}; there are {', '.join(sorted(known))}")
+
+
 def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
@@ -79,7 +86,10 @@ def read_expectations(rows: Sequence[Any], kinds: Mapping[str, type[W]]) -> list
         if len(names) != 1:
             raise WordError(f"expect[{index}] must be an object with exactly one of {', '.join(kinds)}")
         try:
-            found.append(msgspec.convert(row, kinds[names[0]]))
+            expectation = msgspec.convert(row, kinds[names[0]])
         except msgspec.ValidationError as error:
             raise WordError(f"expect[{index}]: {error}") from error
+        if expectation.first_ms > expectation.last_ms():
+            raise WordError(f"expect[{index}]: the window ends before it begins")
+        found.append(expectation)
     return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.cases.bare import BareEvidence, Book
-from tests.cases.expect import Counted, Window, as_list
+from tests.cases.expect import Counted, Window, as_list, check_names
 from tests.cases.words import WordError
+
+COUNTERS = ("failures", "restarts", "dropped", "dead_letters", "killed", "abandoned", "held")
 
 
 def _book(evidence: BareEvidence, name: str) -> Book:
@@ -116,7 +118,9 @@ class OfRuntime(Counted, frozen=True, kw_only=True):
     def check(self, evidence: BareEvidence) -> Iterator[str]:
         runtime = evidence.runtime
         own = {"armed_timers": runtime.armed_timers, "actor_count": runtime.actor_count, "backlog": runtime.backlog}
-        value = own.get(self.runtime, runtime.counters.get(self.runtime, 0))
+        numbers = {**dict.fromkeys(COUNTERS, 0), **runtime.counters, **own}
+        check_names("number of a runtime", (self.runtime,), numbers)
+        value = numbers[self.runtime]
         if self.is_ is not None:
             if value != self.is_:
                 yield f"{self.runtime}: {value}, not {self.is_}"

@@ -7,11 +7,17 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, to_builtins
 
-from protocol.events import Ack, Rejected
-from tests.cases.expect import TOLERANCE_MS, Counted, Window
+from actors.meters import ACCOUNT_COUNTERS, COUNTERS, GAUGES, OUTCOME
+from actors.presence.terms import OutcomeKind
+from protocol.events import Ack, Rejected, Reply
+from tests.cases.expect import TOLERANCE_MS, Counted, Window, check_names
 from tests.cases.script import event_id
 from tests.cases.stage import Evidence
 
+RUN_FIELDS = ("account", "conversation", "message", "run", "outcome", "reason", "opened_ms", "ended_ms")
+REPLY_TYPES = {str(reply.__struct_config__.tag): reply for reply in Reply.__subclasses__()}
+REPLY_FIELDS = {"type"}.union(*(reply.__struct_fields__ for reply in REPLY_TYPES.values()))
+OUTCOMES = tuple(f"{OUTCOME}{kind}" for kind in OutcomeKind)
 LEFT = ("shown", "typing", "open_runs", "timers", "actors", "ledger_rows")
 
 
@@ -27,6 +33,7 @@ class Run(Window, frozen=True, kw_only=True):
     open: bool = False
 
     def check(self, evidence: Evidence) -> Iterator[str]:
+        evidence.translation.turn(self.run, self.account)
         rows = [
             row for row in evidence.result.runs if row["run"] == self.run and self.account in (None, row["account"])
         ]
@@ -56,6 +63,7 @@ class Runs(Counted, frozen=True, kw_only=True):
     """Fields of a run: outcome, reason, account, conversation."""
 
     def check(self, evidence: Evidence) -> Iterator[str]:
+        check_names("field of a run", self.runs, RUN_FIELDS)
         rows = [row for row in evidence.result.runs if self.holds(row["ended_ms"])]
         found = [row for row in rows if all(row.get(name) == value for name, value in self.runs.items())]
         yield from self.counted(f"runs {self.runs}", len(found))
@@ -89,6 +97,9 @@ class Replies(Counted, frozen=True, kw_only=True):
     client: str | None = None
 
     def check(self, evidence: Evidence) -> Iterator[str]:
+        check_names("field of a reply", self.replies, REPLY_FIELDS)
+        check_names("reply", {self.replies["type"]} if "type" in self.replies else (), REPLY_TYPES)
+        check_names("client", () if self.client is None else (self.client,), evidence.clients)
         found = 0
         for t_ms, client, reply in evidence.result.replies:
             fields = to_builtins(reply)
@@ -106,17 +117,20 @@ def _numbers(evidence: Evidence) -> dict[str, int]:
         "dead_letters": result.dead_letters,
         "saved_calls": result.saved_calls,
     }
-    return {**result.counters, **own}
+    counted = dict.fromkeys((*GAUGES, *COUNTERS, *ACCOUNT_COUNTERS, *OUTCOMES), 0)
+    return {**counted, **result.counters, **own}
 
 
 class Counter(Counted, frozen=True, kw_only=True):
-    """A counter at the end (0 if there is no such); also runs, open_runs, dead_letters and saved_calls."""
+    """A counter at the end; also runs, open_runs, dead_letters and saved_calls."""
 
     counter: str
     is_: int | None = None
 
     def check(self, evidence: Evidence) -> Iterator[str]:
-        value = _numbers(evidence).get(self.counter, 0)
+        numbers = _numbers(evidence)
+        check_names("counter", (self.counter,), numbers)
+        value = numbers[self.counter]
         if self.is_ is not None:
             if value != self.is_:
                 yield f"{self.counter}: {value}, not {self.is_}"
@@ -132,7 +146,8 @@ class Sum(Window, frozen=True, kw_only=True):
 
     def check(self, evidence: Evidence) -> Iterator[str]:
         known = _numbers(evidence)
-        parts = {name: known.get(name, 0) for name in self.sum}
+        check_names("counter", self.sum, known)
+        parts = {name: known[name] for name in self.sum}
         if sum(parts.values()) != self.is_:
             yield f"sum of {parts}: {sum(parts.values())}, not {self.is_}"
 

@@ -6,9 +6,10 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from actors.config import Config
+from actors.config import Config, load
 from actors.presence.terms import Outcome
 from actors.scenario import Control, Scenario, Step, read
 from actors.scripted_platform import CallRecord
@@ -68,8 +69,8 @@ class Sight(Witness):
         """When the indicator was on: (from, until), in order, not touching."""
         spans: list[tuple[int, int]] = []
         log = self._typing.get(target, [])
-        for (t_ms, until_ms), following in zip(log, [*log[1:], (2**62, 0)], strict=True):
-            end_ms = min(until_ms, following[0])
+        for (t_ms, until_ms), (next_ms, _) in pairwise([*log, (2**62, 0)]):
+            end_ms = min(until_ms, next_ms)
             if end_ms <= t_ms:
                 continue
             if spans and spans[-1][1] == t_ms:
@@ -117,6 +118,10 @@ class Evidence:
         return self.result.world.calls
 
     @property
+    def clients(self) -> set[str]:
+        return {step.client for step in self.result.scenario.steps}
+
+    @property
     def until_ms(self) -> int:
         return self.result.scenario.until_ms
 
@@ -143,22 +148,16 @@ def perform(translation: Translation, tree: dict[str, Any], platform: dict[str, 
     for row in translation.rows:
         is_stop = isinstance(row[1], dict) and STOP_TREE in row[1]
         (stops if is_stop else plain).append(row)
-    scenario = read({"config": tree, "events": plain, "until_ms": until_ms, "platform": _without_names(platform)})
-    rules = [
-        *translation.outages,
-        *(rule for each in platform.get("rules", []) for rule in _rules(each, scenario.config)),
-    ]
-    faults = read({"platform": {**platform, "rules": rules}}).platform
+    config = load(tree, scenario=True)
+    rules = [*translation.outages, *(rule for each in platform.get("rules", []) for rule in _rules(each, config))]
+    plan = {**platform, "rules": rules}
+    scenario = read({"config": tree, "events": plain, "until_ms": until_ms, "platform": plan})
     own = [Step(row[0], row[2], Control(STOP_TREE, {})) for row in stops]
     steps = tuple(sorted((*scenario.steps, *own), key=lambda step: step.t_ms))
-    stage = Stage(replace(scenario, steps=steps, platform=faults))
+    stage = Stage(replace(scenario, steps=steps))
     result = stage.run()
     warnings = dict.fromkeys((*scenario.config.warnings, *stage.config.warnings))
     return Evidence(result, stage.sight, translation, stage.config, tuple(warnings), stage.tree_left)
-
-
-def _without_names(platform: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in platform.items() if key != "rules"}
 
 
 def _rules(rule: dict[str, Any], config: Config) -> Iterator[dict[str, Any]]:
