@@ -20,6 +20,8 @@ from tests.cases.words import OPS, STATES, WordError
 
 STOP_TREE = "@stop_tree"
 """A step of cases only: all actors are stopped, as when their supervisor is, and nothing is cleaned up before."""
+TURNS_MAX = 500_000
+"""Without rest at one moment: a case that spins has failed, and says so within seconds."""
 MarkPlace = tuple[str, str, str]
 TypingPlace = tuple[str, str, str | None]
 
@@ -87,6 +89,7 @@ class Stage(Simulation):
         self.sight = Sight()
         self.sight.stage = self
         super().__init__(scenario, self.sight)
+        self.turns_max = TURNS_MAX
         self.tree_left: list[tuple[int, int]] = []
         """After each stop of the tree: actors and timers that are still there."""
 
